@@ -317,7 +317,7 @@ def _extract(words: list[int] | tuple[int, ...], field: Field) -> int:
     return value
 
 
-def pack(fields: tuple[Field, ...], num_words: int, what: str, **values: int) -> list[int]:
+def pack(fields: tuple[Field, ...], num_words: int, what: str, /, **values: int) -> list[int]:
     """Pack named values into ``num_words`` 64-bit words; missing fields are 0.
 
     Raises ValueError for an unknown name or a value outside its field.
@@ -336,7 +336,7 @@ def unpack(fields: tuple[Field, ...], words) -> dict[str, int]:
     return {f.name: _extract(words, f) for f in fields}
 
 
-def encode(opcode: Opcode, **values: int) -> list[int]:
+def encode(opcode: Opcode, /, **values: int) -> list[int]:
     """One instruction as a list of INSTRUCTION_WORDS unsigned 64-bit integers."""
     fields = INSTRUCTIONS[opcode][1]
     return pack(fields, INSTRUCTION_WORDS, opcode.name, opcode=int(opcode), **values)
