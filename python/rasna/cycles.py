@@ -1,0 +1,115 @@
+"""Cycles of one instruction on the hardware: the formulas of docs/hardware.md as code.
+
+They count iterations of the loops in ``hls/``, each of which takes one cycle (II = 1), plus
+constants for pipelines that fill and memory that answers late. The compiler chooses mappings
+by them and reports them; a run on RTL measures the real number.
+
+Pure Python and NumPy; no torch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import isa
+from .isa import Opcode
+from .targets import Target, get_target
+
+INSTRUCTION_CYCLES = 12  # an instruction is read, decoded and dispatched
+TILES_PIPELINE_CYCLES = 24  # depth of the loop of TAPS and MOVE
+MEMORY_LATENCY_CYCLES = 40  # from a burst request to its first word, or to its response
+
+
+def instruction_cycles(
+    opcode: Opcode,
+    fields: dict[str, int],
+    target: Target | str,
+    stream_words: np.ndarray | None = None,
+) -> int:
+    """Estimated cycles of one instruction.
+
+    opcode, fields: as :func:`rasna.isa.decode` gives them.
+    target: a target or its name.
+    stream_words: uint64 array of the records and lists of a TAPS instruction; not used by others.
+
+    Raises ValueError when a TAPS instruction comes without its stream or does not match it.
+    """
+    target = get_target(target)
+    if opcode == Opcode.TAPS:
+        if stream_words is None:
+            raise ValueError("TAPS: stream_words is required, the lists decide the cycles")
+        num_codes, list_words = stream_lists(stream_words, fields["num_channels"])
+        return taps_cycles(fields, target, num_codes, list_words)
+    if opcode == Opcode.FILL:
+        return INSTRUCTION_CYCLES + 1 + fields["num_blocks"] * fields["num_words"]
+    if opcode in (Opcode.LOAD, Opcode.STORE):
+        words = fields["num_channels"] * fields["num_rows"] * fields["num_words"]
+        setup = 1 << fields["out_stripes_log2"] if opcode == Opcode.LOAD else 0
+        return INSTRUCTION_CYCLES + setup + MEMORY_LATENCY_CYCLES + words
+    if opcode == Opcode.TABLE:
+        return INSTRUCTION_CYCLES + fields["num_entries"]
+    if opcode == Opcode.MOVE:
+        words = fields["num_channels"] * fields["num_rows"] * fields["num_words"]
+        return INSTRUCTION_CYCLES + 1 + TILES_PIPELINE_CYCLES + words * fields["table_entries"]
+    return INSTRUCTION_CYCLES
+
+
+def stream_lists(stream_words: np.ndarray, num_channels: int) -> tuple[np.ndarray, np.ndarray]:
+    """(num_codes, list_words), one int64 each per channel, out of the stream of a TAPS.
+
+    Raises ValueError when the stream ends before the last channel's list does.
+    """
+    places = {f.name: f for f in isa.CHANNEL_RECORD}
+    codes, lists = places["num_codes"], places["list_words"]
+    num_codes = np.empty(num_channels, np.int64)
+    list_words = np.empty(num_channels, np.int64)
+    at = 0
+    for n in range(num_channels):
+        if at + isa.CHANNEL_RECORD_WORDS > len(stream_words):
+            given = len(stream_words)
+            raise ValueError(f"the stream has {given} words, channel {n} starts at {at}")
+        num_codes[n] = int(stream_words[at + codes.word]) >> codes.bit & ((1 << codes.bits) - 1)
+        words = int(stream_words[at + lists.word]) >> lists.bit & ((1 << lists.bits) - 1)
+        list_words[n] = words
+        at += isa.CHANNEL_RECORD_WORDS + words
+    if at > len(stream_words):
+        raise ValueError(f"the stream has {len(stream_words)} words, its lists end at {at}")
+    return num_codes, list_words
+
+
+def taps_cycles(
+    fields: dict[str, int],
+    target: Target | str,
+    num_codes: np.ndarray,
+    list_words: np.ndarray,
+) -> int:
+    """Estimated cycles of a TAPS instruction.
+
+    num_codes, list_words: integers, one per output channel in stream order.
+
+    A tile takes as many cycles as the longest list of its round, or as the words of the tile
+    before it that still have to be written; the stream of the next round arrives meanwhile.
+    """
+    target = get_target(target)
+    num_channels = fields["num_channels"]
+    stripes = 1 << fields["stripes_log2"]
+    copies = target.slices // stripes
+    rounds = -(-num_channels // copies)
+    padding = (0, rounds * copies - num_channels)
+    codes = np.pad(np.asarray(num_codes, np.int64), padding).reshape(rounds, copies).max(axis=1)
+    stream = np.asarray(list_words, np.int64) + isa.CHANNEL_RECORD_WORDS
+    stream = np.pad(stream, padding).reshape(rounds, copies).sum(axis=1)
+    channels = np.full(rounds, copies, np.int64)
+    channels[-1] = num_channels - (rounds - 1) * copies
+    drain = channels * stripes * (0 if fields["acc_keep"] else 1)
+    tiles = fields["tile_rows"] * fields["tile_words"]
+    later_tiles = (tiles - 1) * np.maximum(np.maximum(codes, drain), 1)
+
+    total, pending = int(stream[0]) + 1, 0
+    for r in range(rounds):
+        busy = max(int(codes[r]), pending, 1) + int(later_tiles[r])
+        length = max(busy, int(stream[r + 1]) + 1) if r + 1 < rounds else busy
+        pending = max(0, int(drain[r]) - (length - busy))
+        total += length
+    setup = 1 << fields["out_stripes_log2"]
+    return INSTRUCTION_CYCLES + setup + total + pending + TILES_PIPELINE_CYCLES

@@ -1,0 +1,93 @@
+"""The cycle formulas, on cases small enough to count by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rasna import cycles, isa
+from rasna.isa import Opcode
+
+CONSTANT = cycles.INSTRUCTION_CYCLES + cycles.TILES_PIPELINE_CYCLES
+
+
+def taps(codes, lists, **fields):
+    values = {
+        "num_channels": len(codes), "stripes_log2": 0, "out_stripes_log2": 0, "tile_rows": 1,
+        "tile_words": 1, "acc_keep": 0, **fields,
+    }
+    return cycles.taps_cycles(values, "tiny", np.array(codes), np.array(lists))
+
+
+def test_one_tile_waits_for_its_stream_and_for_its_own_drain():
+    stream = 4 * (2 + 3) + 1  # one more iteration to see that the last word has come
+    drain = 4
+    assert taps([10, 20, 15, 12], [3, 3, 3, 3]) == CONSTANT + 1 + stream + 20 + drain
+
+
+def test_short_lists_are_bound_by_the_words_to_write():
+    first, later, drain = 2, 3 * 4, 4
+    stream = 4 * (2 + 1) + 1
+    assert taps([2] * 4, [1] * 4, tile_words=4) == CONSTANT + 1 + stream + first + later + drain
+
+
+def test_kept_accumulators_are_not_drained():
+    stream = 4 * (2 + 1) + 1
+    assert taps([2] * 4, [1] * 4, tile_words=4, acc_keep=1) == CONSTANT + 1 + stream + 4 * 2
+
+
+def test_the_next_round_waits_for_its_stream():
+    stream, next_stream = 4 * (2 + 1) + 1, (2 + 16) + 1
+    # the four words of round 0 are written while the loop waits for the list of channel 4
+    expected = CONSTANT + 1 + stream + next_stream + 100 + 1
+    assert taps([2, 2, 2, 2, 100], [1, 1, 1, 1, 16]) == expected
+
+
+def test_stripes_compute_one_channel_each_and_drain_one_word_each():
+    stream = (2 + 1) + 1
+    round_cycles = 8
+    expected = CONSTANT + 4 + 3 * stream  # three rounds of one copy
+    got = taps([8] * 3, [1] * 3, stripes_log2=2, out_stripes_log2=2)
+    assert got == expected - 2 * stream + 3 * round_cycles + 4
+
+
+def test_the_stream_gives_codes_and_list_lengths():
+    record = {"num_codes": 9, "list_words": 2, "multiplier": 1, "shift": 1}
+    words = isa.pack(isa.CHANNEL_RECORD, 2, "record", **record) + [1, 2]
+    record.update(num_codes=0, list_words=0)
+    words += isa.pack(isa.CHANNEL_RECORD, 2, "record", **record)
+    num_codes, list_words = cycles.stream_lists(np.array(words, np.uint64), 2)
+    assert (num_codes.tolist(), list_words.tolist()) == ([9, 0], [2, 0])
+    fields = {
+        "num_channels": 2, "stripes_log2": 0, "out_stripes_log2": 0, "tile_rows": 1,
+        "tile_words": 1, "acc_keep": 0,
+    }
+    stream = np.array(words, np.uint64)
+    by_stream = cycles.instruction_cycles(Opcode.TAPS, fields, "tiny", stream)
+    assert by_stream == taps([9, 0], [2, 0])
+
+
+def test_a_stream_that_is_too_short_is_refused():
+    words = np.zeros(3, np.uint64)
+    with pytest.raises(ValueError, match="the stream has 3 words, channel 1 starts at 2"):
+        cycles.stream_lists(words, 2)
+    with pytest.raises(ValueError, match="TAPS: stream_words is required"):
+        cycles.instruction_cycles(Opcode.TAPS, {"num_channels": 1}, "tiny")
+
+
+@pytest.mark.parametrize(
+    ("opcode", "fields", "expected"),
+    [
+        (Opcode.END, {}, 0),
+        (Opcode.FILL, {"num_blocks": 3, "num_words": 5}, 1 + 15),
+        (Opcode.TABLE, {"num_entries": 40}, 40),
+        (Opcode.LOAD, {"num_channels": 2, "num_rows": 3, "num_words": 4, "out_stripes_log2": 1},
+         2 + cycles.MEMORY_LATENCY_CYCLES + 24),
+        (Opcode.STORE, {"num_channels": 2, "num_rows": 3, "num_words": 4},
+         cycles.MEMORY_LATENCY_CYCLES + 24),
+        (Opcode.MOVE, {"num_channels": 2, "num_rows": 3, "num_words": 4, "table_entries": 2},
+         1 + cycles.TILES_PIPELINE_CYCLES + 48),
+    ],
+)
+def test_other_instructions_move_one_word_per_cycle(opcode, fields, expected):
+    got = cycles.instruction_cycles(opcode, fields, "pynq-z2")
+    assert got == cycles.INSTRUCTION_CYCLES + expected
