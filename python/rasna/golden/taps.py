@@ -1,0 +1,260 @@
+"""TAPS of the golden machine: tap lists, accumulators, requantisation, write-back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import isa
+from ..encoding import codes_per_word, decode_list
+from .state import ACC_UNWRITTEN, OK, OVERFLOW, STATUS_TEXT, WRITTEN_HERE, State
+
+_LANES = np.arange(isa.WORD_BYTES)
+_CHUNK_VALUES = 1 << 20  # gathered values at a time, for bounded memory
+_INT32 = np.iinfo(np.int32)
+
+
+@dataclass
+class _Taps:
+    """A decoded list: weight int64 (K,), table index and relative byte address int64 (K,)."""
+
+    weight: np.ndarray
+    entry: np.ndarray
+    address: np.ndarray
+
+
+def execute_taps(state: State, fields: dict[str, int]) -> None:
+    """docs/machine.md, TAPS. Channel by channel; all rows, words and lanes at once."""
+    _check_fields(state, fields)
+    records, lists = _read_stream(state, fields)
+    num_stripes = 1 << fields["stripes_log2"]
+    shape = (fields["num_channels"], num_stripes, fields["tile_rows"], fields["tile_words"])
+    places = [] if fields["acc_keep"] else _places(state, fields, records, shape)
+    vectors = _readable_vectors(state, fields, places)
+    words = np.zeros(shape, np.uint64)
+    copies = state.target.slices // num_stripes
+    for n in range(fields["num_channels"]):
+        record = {name: int(column[n]) for name, column in records.items()}
+        first = n % copies * num_stripes
+        owned = slice(first, first + num_stripes)
+        acc, status = _accumulate(state, fields, record, lists[n], vectors[owned], owned, n)
+        if fields["acc_keep"]:
+            tiles = _acc_tiles(state, fields, n // copies)
+            state.acc[owned, tiles] = acc
+            state.acc_status[owned, tiles] = status
+        else:
+            _refuse_poison(state, fields, status, n)
+            words[n] = _requantize(fields, record, acc).reshape(shape[1:])
+    state.write_words(places, words.ravel(), fields["out_stripes_log2"])
+
+
+def _check_fields(state: State, fields: dict[str, int]) -> None:
+    state.num_stripes(fields)
+    state.num_stripes(fields, "out_stripes_log2")
+    state.check_counts(fields, "num_channels", "tile_rows", "tile_words")
+    state.check_field(fields, "ib", 12, 24)
+    state.check_field(fields, "last_lanes", 1, isa.WORD_BYTES)
+    state.check_field(
+        fields, "table_entries", isa.MIN_TABLE_ENTRIES, state.target.table_entries
+    )
+    if fields["circular_rows"]:
+        state.check_counts(fields, "out_height")
+    if fields["clamp_lo"] > fields["clamp_hi"]:
+        raise state.fail(
+            "clamp_lo",
+            f"must be at most clamp_hi {fields['clamp_hi']}, is {fields['clamp_lo']}",
+            isa.Error.BAD_FIELD,
+        )
+    if fields["acc_init"] or fields["acc_keep"]:
+        copies = state.target.slices >> fields["stripes_log2"]
+        rounds = -(-fields["num_channels"] // copies)
+        last = fields["acc_base"] + rounds * fields["tile_rows"] * fields["tile_words"] - 1
+        if last >= state.target.acc_tiles:
+            raise state.fail(
+                "acc_base",
+                f"accumulator {last} lies outside 0 to {state.target.acc_tiles - 1}",
+                isa.Error.ACC_RANGE,
+            )
+
+
+def _acc_tiles(state: State, fields: dict[str, int], round_index: int) -> slice:
+    tiles = fields["tile_rows"] * fields["tile_words"]
+    first = fields["acc_base"] + round_index * tiles
+    return slice(first, first + tiles)
+
+
+def _read_stream(state: State, fields: dict[str, int]):
+    """Records as int64 columns (num_channels,) and one _Taps per channel."""
+    stream = state.stream(fields["stream_addr"], fields["stream_words"], "stream_addr")
+    head = isa.CHANNEL_RECORD_WORDS
+    rows, lists, at = [], [], 0
+    for n in range(fields["num_channels"]):
+        if at + head > stream.size:
+            raise _stream_error(state, n, "stream_words", "the stream ends before its record")
+        record = isa.unpack(isa.CHANNEL_RECORD, stream[at : at + head])
+        at += head
+        _check_record(state, fields, record, n, rows)
+        if at + record["list_words"] > stream.size:
+            raise _stream_error(state, n, "stream_words", "the stream ends inside its list")
+        if n and fields["list_shared"]:
+            lists.append(lists[0])
+        else:
+            lists.append(_decode(state, fields, stream[at : at + record["list_words"]], record, n))
+        _check_source(state, fields, record, lists[n], n)
+        at += record["list_words"]
+        rows.append(record)
+    if at != stream.size:
+        raise state.fail(
+            "stream_words", f"the records and lists take {at} words, not {stream.size}",
+            isa.Error.STREAM_RANGE,
+        )
+    return {name: np.array([r[name] for r in rows], np.int64) for name in rows[0]}, lists
+
+
+def _stream_error(state: State, n: int, field: str, text: str, code=isa.Error.STREAM_RANGE):
+    return state.fail(field, f"channel {n}: {text}", code)
+
+
+def _check_record(state: State, fields, record: dict[str, int], n: int, rows: list) -> None:
+    for name, lo, hi in (("multiplier", 1, 32767), ("shift", 1, 31), ("pre_shift", 0, 31)):
+        if not lo <= record[name] <= hi:
+            raise _stream_error(
+                state, n, name, f"must be {lo} to {hi}, is {record[name]}", isa.Error.BAD_FIELD
+            )
+    exact = -(-record["num_codes"] // codes_per_word(fields["encoding"]))
+    if n and fields["list_shared"]:
+        exact = 0
+        if record["num_codes"] != rows[0]["num_codes"]:
+            raise _stream_error(
+                state, n, "num_codes",
+                f"must be {rows[0]['num_codes']} as in channel 0 (list_shared), "
+                f"is {record['num_codes']}",
+            )
+    if record["list_words"] != exact:
+        raise _stream_error(
+            state, n, "list_words", f"must be {exact}, is {record['list_words']}"
+        )
+    if exact > state.target.list_words:
+        raise _stream_error(
+            state, n, "list_words",
+            f"must be at most {state.target.list_words}, is {exact}", isa.Error.LIST_RANGE,
+        )
+
+
+def _decode(state: State, fields, words: np.ndarray, record: dict[str, int], n: int) -> _Taps:
+    weight, position = decode_list(words, record["num_codes"], fields["encoding"])
+    group, entry = np.divmod(position, fields["table_entries"])
+    unwritten = entry[~state.table_written[entry]]
+    if unwritten.size:
+        raise _stream_error(
+            state, n, "num_codes", f"table entry {unwritten[0]} was never written", None
+        )
+    address = group * fields["group_step"] + state.table["offset"][entry]
+    return _Taps(weight.astype(np.int64), entry, address)
+
+
+def _check_source(state: State, fields, record: dict[str, int], taps: _Taps, n: int) -> None:
+    """Every vector lies in the map memory: those of all codes, rows and words."""
+    if not taps.address.size:
+        return
+    far = (fields["tile_rows"] - 1) * fields["src_row_step"]
+    far += (fields["tile_words"] - 1) * fields["src_word_step"]
+    lo = record["src_base"] + int(taps.address.min())
+    hi = record["src_base"] + int(taps.address.max()) + far + isa.WORD_BYTES - 1
+    if lo < 0 or hi >= state.target.map_bytes:
+        raise _stream_error(
+            state, n, "src_base",
+            f"vectors from byte {lo} to {hi} lie outside 0 to {state.target.map_bytes - 1}",
+            isa.Error.MAP_RANGE,
+        )
+
+
+def _places(state: State, fields, records, shape: tuple[int, ...]):
+    """Destinations of the words that are written; indices count into ``shape`` flattened."""
+    n, stripe, y, x = np.indices(shape).reshape(4, -1)
+    row = stripe * fields["tile_rows"] + y
+    wanted = np.flatnonzero((row >= fields["row_first"]) & (row < fields["row_limit"]))
+    places = state.destinations(
+        fields, records["out_channel"][n[wanted]], row[wanted] + fields["out_row"], x[wanted]
+    )
+    return [(wanted[chosen], address) for chosen, address in places]
+
+
+def _readable_vectors(state: State, fields, places) -> np.ndarray:
+    """int16 (L, map_bytes - 7, 8): the bytes from every address on; -status where not OK."""
+    status = state.read_status(fields["stripes_log2"])
+    by_word = status.reshape(*state.map_words.shape, isa.WORD_BYTES)
+    for stripe, (_, address) in enumerate(places):
+        by_word[stripe :: len(places), address] = WRITTEN_HERE
+    values = np.where(status == OK, state.map_bytes.astype(np.int16), -status.astype(np.int16))
+    windows = np.lib.stride_tricks.sliding_window_view(values, isa.WORD_BYTES, axis=1)
+    return np.ascontiguousarray(windows)
+
+
+def _accumulate(state: State, fields, record, taps: _Taps, vectors, owned: slice, n: int):
+    """Accumulators int64 and status uint8, both (stripes, tile_rows*tile_words, 8)."""
+    num_stripes, tiles = vectors.shape[0], fields["tile_rows"] * fields["tile_words"]
+    acc = np.full((num_stripes, tiles, isa.WORD_BYTES), record["bias"], np.int64)
+    status = np.zeros(acc.shape, np.uint8)
+    if fields["acc_init"]:
+        held = _acc_tiles(state, fields, n // (state.target.slices // num_stripes))
+        acc[:] = state.acc[owned, held]
+        status[:] = state.acc_status[owned, held]
+    y, x = np.divmod(np.arange(tiles), fields["tile_words"])
+    base = record["src_base"] + y * fields["src_row_step"] + x * fields["src_word_step"]
+    step = max(1, _CHUNK_VALUES // (num_stripes * tiles * isa.WORD_BYTES))
+    for k in range(0, taps.weight.size, step):
+        part = slice(k, k + step)
+        entry = taps.entry[part]
+        mask = (state.table["lane_mask"][entry][:, None] >> _LANES & 1).astype(bool)
+        used = mask & (taps.weight[part] != 0)[:, None]  # (K, 8)
+        values = np.take(vectors, base[:, None] + taps.address[part], axis=1)
+        bad = np.where(used & (values < 0), -values, 0).max(axis=2).astype(np.uint8)
+        status = np.where(status == OK, bad, status)
+        signed = state.table["is_signed"][entry].astype(bool)[:, None]
+        values = np.where(signed, values.astype(np.int8), values.astype(np.uint8)).astype(np.int32)
+        if fields["func"] == isa.Func.MAC:
+            weight = (taps.weight[part, None] * used).astype(np.int32)
+            acc += (values * weight).sum(axis=2, dtype=np.int64)
+        else:
+            values = np.where(used, values, _INT32.min)
+            np.maximum(acc, values.max(axis=2), out=acc)
+    overflow = (acc < _INT32.min) | (acc > _INT32.max)
+    status[overflow & (status == OK)] = OVERFLOW
+    return acc.astype(np.int32).astype(np.int64), status
+
+
+def _refuse_poison(state: State, fields, status: np.ndarray, n: int) -> None:
+    """Refuse a lane that is written and whose value must not be used."""
+    num_stripes = status.shape[0]
+    shape = (num_stripes, fields["tile_rows"], fields["tile_words"], isa.WORD_BYTES)
+    stripe, y, x, lane = np.indices(shape, sparse=True)
+    row = stripe * fields["tile_rows"] + y
+    written = (row >= fields["row_first"]) & (row < fields["row_limit"])
+    written = written & ((x < fields["tile_words"] - 1) | (lane < fields["last_lanes"]))
+    bad = np.argwhere((status.reshape(shape) != OK) & written)
+    if bad.size:
+        stripe, y, x, lane = bad[0]
+        why = int(status.reshape(shape)[tuple(bad[0])])
+        field = "acc_base" if why == ACC_UNWRITTEN else "stream_addr"
+        raise state.fail(
+            field,
+            f"channel {n}, stripe {stripe}, row {y}, word {x}, lane {lane} comes from "
+            + STATUS_TEXT[why],
+        )
+
+
+def _requantize(fields, record: dict[str, int], acc: np.ndarray) -> np.ndarray:
+    """Words uint64 (stripes, tiles) of accumulators int64 (stripes, tiles, 8)."""
+    limit = 1 << (fields["ib"] - 1)
+    t = np.clip(acc >> record["pre_shift"], -limit, limit - 1)
+    shift = record["shift"]
+    v = np.clip(
+        (t * record["multiplier"] + (1 << (shift - 1))) >> shift,
+        fields["clamp_lo"], fields["clamp_hi"],
+    )
+    lanes = (v & 0xFF).astype(np.uint8)
+    last = np.arange(lanes.shape[1]) % fields["tile_words"] == fields["tile_words"] - 1
+    lanes[:, last, fields["last_lanes"] :] = fields["fill"]
+    return np.ascontiguousarray(lanes).view("<u8")[..., 0]
