@@ -268,7 +268,7 @@ class _Builder:
         return self.layer(nn.MaxPool2d(kernel, stride, padding, dilation, ceil_mode=ceil), x)
 
     def average_pool(self, x: int) -> int:
-        rng, (c, h, w) = self.rng, self.shapes[x]
+        rng, (_, h, w) = self.rng, self.shapes[x]
         kind = rng.choice(["adaptive 1", "adaptive", "adaptive", "adaptive None", "pool"])
         self.tags.add(f"average_pool.{kind}")
         if kind == "pool":

@@ -1,0 +1,65 @@
+"""Circular padding in place of any other (``chpad``), where it wraps at most once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+_KEY = "_rasna_padding_mode"  # in a layer's __dict__: the mode that it had before tune
+
+
+def make_circular(model: nn.Module) -> None:
+    """Set the padding mode of every Conv2d of the model to circular, remembering its own."""
+    for layer in model.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.__dict__.setdefault(_KEY, layer.padding_mode)
+            layer.padding_mode = "circular"
+
+
+def restore(model: nn.Module) -> None:
+    """Undo :func:`make_circular`."""
+    for layer in model.modules():
+        if _KEY in layer.__dict__:
+            layer.padding_mode = layer.__dict__.pop(_KEY)
+
+
+def wraps_more_than_once(layer: nn.Conv2d, x: torch.Tensor) -> bool:
+    """PyTorch refuses circular padding that is larger than the map."""
+    left, right, top, bottom = layer._reversed_padding_repeated_twice
+    return max(left, right) > x.shape[-1] or max(top, bottom) > x.shape[-2]
+
+
+def keep_mode_where_it_wraps(model: nn.Module, run: Callable[[], Any]) -> list[str]:
+    """Give their own mode back to the layers whose circular padding would wrap more than once.
+
+    run: executes the plain model once. Warns once with all names, and returns them.
+    """
+    found: list[str] = []
+
+    def check(name: str, layer: nn.Conv2d, args: tuple) -> None:
+        if layer.padding_mode == "circular" and wraps_more_than_once(layer, args[0]):
+            if layer.__dict__.get(_KEY, "circular") != "circular":
+                layer.padding_mode = layer.__dict__[_KEY]
+                found.append(f"{name} ({layer.padding_mode}, map {tuple(args[0].shape[-2:])})")
+
+    hooks = [
+        layer.register_forward_pre_hook(lambda m, args, name=name: check(name, m, args))
+        for name, layer in model.named_modules()
+        if isinstance(layer, nn.Conv2d)
+    ]
+    try:
+        run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if found:
+        warnings.warn(
+            f"tune: circular padding would wrap more than once in {', '.join(found)}; "
+            f"these layers keep their padding mode",
+            stacklevel=2,
+        )
+    return found
