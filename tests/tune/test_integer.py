@@ -1,4 +1,4 @@
-"""The torch evaluator against sums written out pixel by pixel in Python integers."""
+"""The torch evaluator against sums written out pixel by pixel, and against the golden model."""
 
 import random
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from rasna.golden import layers
 from rasna.graph import (
     AvgPool,
     Conv,
@@ -91,6 +92,8 @@ def check(op, inputs, kinds, shape, seed):
         xs = [batches[int(name[1:])][image] for name in op.inputs]
         want = reference(op, xs, shape)
         assert (got[image] == want).all(), f"seed {seed}, {op}"
+        golden = layers.evaluate(graph, [b[image] for b in batches])["y"]
+        assert (got[image] == golden).all(), f"golden differs, seed {seed}, {op}"
 
 
 def values(rng, kind, shape):
