@@ -1,0 +1,149 @@
+"""Rasna: a PyTorch model in, a sparse quantised program for the Rasna accelerator out.
+
+This module is the list of what users may rely on. Everything is imported on first use:
+``import rasna``, :func:`load` and the runtimes need neither torch nor a compiler.
+
+    rasna.tune(model, sp=0.8)                 # sparsify and quantise, in place; fine-tune after it
+    program = rasna.compile(model, sample)    # a Program
+    program.save("model.rasna")
+    program = rasna.load("model.rasna")
+    runtime = program.to_runtime("build/rasna-pynq-z2.so")
+    y = runtime(x)
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import (
+        ClosedError,
+        CompileError,
+        GoldenError,
+        NotOnBoardError,
+        RasnaError,
+        RasnaFileError,
+        RasnaTypeError,
+        RasnaValueError,
+        RuntimeObjectError,
+        SelfCheckError,
+        TargetMismatchError,
+        TuneError,
+    )
+    from .program import Program, load
+    from .runtime import Runtime, RuntimeCSim
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Program": "program",
+    "load": "program",
+    "Runtime": "runtime",
+    "RuntimeCSim": "runtime",
+    "ClosedError": "errors",
+    "CompileError": "errors",
+    "GoldenError": "errors",
+    "NotOnBoardError": "errors",
+    "RasnaError": "errors",
+    "RasnaFileError": "errors",
+    "RasnaTypeError": "errors",
+    "RasnaValueError": "errors",
+    "RuntimeObjectError": "errors",
+    "SelfCheckError": "errors",
+    "TargetMismatchError": "errors",
+    "TuneError": "errors",
+}
+
+__all__ = ["__version__", "compile", "tune", *_HOMES]
+
+
+def tune(
+    model: Any,
+    sp: float = 0.8,
+    ab: int = 8,
+    wb: int = 8,
+    ib: int = 17,
+    chpad: bool = True,
+    strategy: str = "auto",
+) -> Any:
+    """Prepare a model for sparse quantised training, in place. Needs torch.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    sp : ratio of weights that become zero, 0 <= sp < 1
+    ab, wb : bits of activations and of weights, 2 to 8
+    ib : bits of intermediate values, 12 to 24
+    chpad : make the padding of every Conv2d circular
+    strategy : "auto" leaves the first convolution, depthwise convolutions and linear layers
+        dense; "all" prunes every supported Conv2d and Linear
+
+    See ``rasna.tune.tune`` (the package) for what is refused and how.
+    """
+    return _entry("tune")(model, sp=sp, ab=ab, wb=wb, ib=ib, chpad=chpad, strategy=strategy)
+
+
+def compile(
+    model: Any, *samples: Any, channel_last: bool = True, target: Any = "pynq-z2"
+) -> Program:
+    """Compile a model in eval mode to a :class:`Program`. Needs torch.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    *samples : one array or tensor per input of the model, batch first. Their values choose
+        the fixed-point types.
+    channel_last : 4-D samples are (batch, H, W, C); False: (batch, C, H, W)
+    target : name of a target, see ``rasna.targets``
+
+    Raises
+    ------
+    CompileError that lists everything in the model that cannot be compiled.
+    """
+    return _entry("compile")(model, *samples, channel_last=channel_last, target=target)
+
+
+def _entry(name: str) -> Any:
+    """The function that does the work of ``rasna.<name>``: it has the name of its package."""
+    try:
+        return getattr(import_module(f"{__name__}.{name}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(
+            f"rasna.{name} needs PyTorch, which is not installed: pip install torch; "
+            "rasna.load and the runtimes work without it",
+            name="torch",
+        ) from error
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'rasna' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(types.ModuleType):
+    """Keeps ``rasna.tune`` and ``rasna.compile`` the functions.
+
+    The import system binds a subpackage in its parent after importing it, which would
+    replace the function of the same name. Packages stay reachable by
+    ``from rasna.tune import ...``.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("tune", "compile") and isinstance(value, types.ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
