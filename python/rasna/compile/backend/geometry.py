@@ -1,0 +1,140 @@
+"""How a map lies in the map memory: row slots, stripes, halos.
+
+A *row slot* is the run of words that one local row of one channel takes. It says where
+pixel x of the row lies, also for the halo pixels left (x < 0) and right (x >= width).
+A *geometry* adds the stripes: which rows a slice stores. Both are independent of the
+base address and of the number of channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from rasna.isa import WORD_BYTES
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def row_words(width: int) -> int:
+    """Words of a row of ``width`` pixels without any halo."""
+    return ceil_div(width, WORD_BYTES)
+
+
+@dataclass(frozen=True)
+class RowSlot:
+    """Bytes of a row slot: pixel x = stride*j + q lies at byte ``origins[q] + j``.
+
+    num_words: words from one slot to the next. lead_words: words that must exist before
+    the first slot of a region, since negative positions reach back (shared zero gaps).
+    last_byte: highest byte position of a stored pixel, may exceed the slot never.
+    """
+
+    width: int
+    num_words: int
+    stride: int
+    origins: tuple[int, ...]
+    lead_words: int
+    left: int
+    right: int
+    circular: bool
+
+    def byte(self, x: int) -> int:
+        """Byte position of pixel x, relative to the start of the slot."""
+        return self.origins[x % self.stride] + x // self.stride
+
+    @property
+    def first_word(self) -> int:
+        """Word of pixel 0; only meaningful when stride is 1."""
+        return self.origins[0] // WORD_BYTES
+
+    @property
+    def data_words(self) -> int:
+        return row_words(self.width)
+
+
+def plain_slot(width: int, left: int = 0, right: int = 0, circular: bool = False) -> RowSlot:
+    """A slot with consecutive pixels and room for ``left`` and ``right`` halo pixels.
+
+    Zero halos of neighbouring rows share one gap behind the row; circular halos hold
+    different pixels, so each slot has its own words on the left.
+    """
+    if circular and (left or right):
+        left_words = ceil_div(left, WORD_BYTES)
+        words = left_words + row_words(width + right)
+        return RowSlot(width, words, 1, (left_words * WORD_BYTES,), 0, left, right, True)
+    words = row_words(width + max(left, right))
+    lead = ceil_div(left, WORD_BYTES)
+    return RowSlot(width, words, 1, (0,), lead, left, right, False)
+
+
+def phase_slot(width: int, left: int, right: int, stride: int, circular: bool) -> RowSlot:
+    """A slot that holds the pixels x = stride*j + q of every phase q in words of their own."""
+    origins, words = [], 0
+    for q in range(stride):
+        first = ceil_div(-left - q, stride)
+        last = (width + right - 1 - q) // stride
+        left_words = ceil_div(max(0, -first), WORD_BYTES)
+        origins.append((words + left_words) * WORD_BYTES)
+        words += left_words + max(0, row_words(last + 1))
+    return RowSlot(width, words, stride, tuple(origins), 0, left, right, circular)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A row slot in stripes.
+
+    stripes: number of stripes S, a power of two. rows: rows that each stripe owns.
+    halo_top: rows stored above them. local_rows: rows stored in all. height: rows of the map.
+    fill: byte of everything outside the map when the padding is not circular.
+    """
+
+    slot: RowSlot
+    stripes: int
+    rows: int
+    halo_top: int
+    local_rows: int
+    height: int
+    fill: int
+
+    @property
+    def channel_words(self) -> int:
+        return self.local_rows * self.slot.num_words
+
+    @property
+    def channel_bytes(self) -> int:
+        return self.channel_words * WORD_BYTES
+
+    @property
+    def row_bytes(self) -> int:
+        return self.slot.num_words * WORD_BYTES
+
+    @property
+    def stripes_log2(self) -> int:
+        return self.stripes.bit_length() - 1
+
+    @cached_property
+    def trail_words(self) -> int:
+        """Words behind a region that vectors of junk lanes may touch."""
+        return 2
+
+    def region_words(self, channels: int) -> int:
+        """Words of a region for that many channels, guard words included."""
+        return self.slot.lead_words + channels * self.channel_words + self.trail_words
+
+
+@dataclass(frozen=True)
+class Region:
+    """A geometry at a place: ``base`` is the word of local row 0 of channel ``first_channel``."""
+
+    geometry: Geometry
+    base: int
+    first_channel: int
+    num_channels: int
+
+    def byte_address(self, channel: int, local_row: int, x: int) -> int:
+        g = self.geometry
+        word = self.base + (channel - self.first_channel) * g.channel_words
+        return (word + local_row * g.slot.num_words) * WORD_BYTES + g.slot.byte(x)

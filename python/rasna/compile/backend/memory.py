@@ -1,0 +1,54 @@
+"""Allocation of map memory (words of every slice) and of host memory segments."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+
+class OutOfMap(Exception):
+    """The map memory is too small for a request; carries the numbers for the message."""
+
+    def __init__(self, needed_words: int, free_words: int) -> None:
+        super().__init__(f"{needed_words} words are needed, {free_words} are free")
+        self.needed_words = needed_words
+        self.free_words = free_words
+
+
+class FirstFit:
+    """First-fit allocation of [0, size); ``size`` None means unbounded."""
+
+    def __init__(self, size: int | None = None) -> None:
+        self.size = size
+        self.used: list[tuple[int, int]] = []  # sorted (first, limit)
+        self.peak = 0
+
+    def allocate(self, num_words: int) -> int:
+        at = 0
+        for first, limit in self.used:
+            if first - at >= num_words:
+                break
+            at = limit
+        if self.size is not None and at + num_words > self.size:
+            raise OutOfMap(num_words, self.largest_gap())
+        self.used.append((at, at + num_words))
+        self.used.sort()
+        self.peak = max(self.peak, at + num_words)
+        return at
+
+    def release(self, first: int) -> None:
+        index = next(i for i, (start, _) in enumerate(self.used) if start == first)
+        del self.used[index]
+
+    def largest_gap(self) -> int:
+        """Words of the largest request that would succeed now (bounded memories only)."""
+        edges = [0, *(e for pair in self.used for e in pair), self.size]
+        return max(b - a for a, b in zip(edges[::2], edges[1::2], strict=True))
+
+    @contextmanager
+    def block(self, num_words: int):
+        """A block for the duration of a with statement; gives its first word."""
+        first = self.allocate(num_words)
+        try:
+            yield first
+        finally:
+            self.release(first)

@@ -1,0 +1,228 @@
+"""Choice of mapping for a window operation: stripes, row tiles, passes, chunks.
+
+The search enumerates stripes and rows per stripe, derives the largest channel chunks
+that fit the map, accumulator and list memories, and takes the plan with the fewest
+estimated cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rasna import isa
+from rasna.errors import CompileError
+from rasna.targets import Target
+
+from .geometry import Geometry, ceil_div, row_words
+from .window import Window
+
+FIXED_CYCLES = 60  # start and drain of an instruction, for comparing plans only
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one window operation is cut.
+
+    stripes, out_rows: mapping; a row tile computes stripes*out_rows rows.
+    hold: input channels of a group that the map memory holds at once.
+    channel_pass, positions: input channels and kernel positions of one TAPS.
+    groups, outputs: groups of a chunk and output channels of each group in it.
+    x_words: words of an output row per TAPS.
+    """
+
+    stripes: int
+    out_rows: int
+    hold: int
+    channel_pass: int
+    positions: tuple[tuple[int, ...], ...]
+    groups: int
+    outputs: int
+    x_words: int
+    cycles: int
+
+    def num_passes(self, w: Window) -> int:
+        """TAPS instructions that add up to one result."""
+        full, rest = divmod(w.group_channels, self.hold)
+        parts = full * ceil_div(self.hold, self.channel_pass) + ceil_div(rest, self.channel_pass)
+        return parts * len(self.positions)
+
+    def describe(self, w: Window, target: Target) -> str:
+        """Mapping text of the per-layer table."""
+        tiles = ceil_div(w.out.shape[1], self.stripes * self.out_rows)
+        parts = [f"{self.stripes} stripes x {target.slices // self.stripes} copies"]
+        if tiles > 1:
+            parts.append(f"{tiles} row tiles")
+        if self.num_passes(w) > 1:
+            parts.append(f"{self.num_passes(w)} passes")
+        return ", ".join(parts)
+
+
+def position_chunks(w: Window, target: Target) -> tuple[tuple[int, ...], ...]:
+    """Kernel positions cut so that each part fits the offset table."""
+    n, limit = w.num_positions, target.table_entries
+    parts = ceil_div(n, limit)
+    return tuple(tuple(int(i) for i in part) for part in np.array_split(np.arange(n), parts))
+
+
+def sparsity(w: Window) -> float:
+    if w.weights is None or w.weights.size == 0:
+        return 0.0
+    return 1.0 - np.count_nonzero(w.weights) / w.weights.size
+
+
+def prefers_sparse(w: Window) -> bool:
+    """Sparse codes: fewer cycles; 12.8 bits each instead of 8 for every position."""
+    return sparsity(w) > 0.3
+
+
+def list_channels(w: Window, positions: int, target: Target) -> int:
+    """Input channels whose taps surely fit half of a list memory."""
+    per_word = isa.SPARSE_CODES_PER_WORD if prefers_sparse(w) else isa.DENSE_CODES_PER_WORD
+    return max(1, target.list_words * per_word // positions)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a plan may use: ``budget`` words of map memory.
+
+    resident: a prepared geometry that the source already has; then one row tile is required
+    and the source costs no memory. writes_resident: the output goes to memory that is
+    allocated elsewhere.
+    """
+
+    budget: int
+    resident: Geometry | None = None
+    writes_resident: bool = False
+
+
+class Planner:
+    """Finds the best plan for one window operation within the limits."""
+
+    def __init__(self, window: Window, target: Target, limits: Limits) -> None:
+        self.w, self.target, self.limits = window, target, limits
+        self.positions = position_chunks(window, target)
+        self.most_positions = max(map(len, self.positions))
+        self.list_limit = list_channels(window, self.most_positions, target)
+        self.density = 1.0 - sparsity(window)
+
+    def best(self) -> Plan | None:
+        plans = [p for s, r in self._mappings() for p in self._plans(s, r)]
+        return min(plans, key=lambda p: p.cycles, default=None)
+
+    def _mappings(self):
+        height, stripes = self.w.out.shape[1], 1
+        if self.limits.resident is not None:
+            g = self.limits.resident
+            rows, rest = divmod(g.rows, self.w.stride[0])
+            if rest == 0 and g.stripes * rows >= height:
+                yield g.stripes, rows
+            return
+        while stripes <= self.target.slices and stripes < 2 * height:
+            most = ceil_div(height, stripes)
+            for rows in sorted({most} | {r for r in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if r < most}):
+                yield stripes, rows
+            stripes *= 2
+
+    def _plans(self, stripes: int, out_rows: int):
+        w, copies = self.w, self.target.slices // stripes
+        g = w.geometry(stripes, out_rows)
+        for groups, hold, outputs in self._chunks(g, out_rows):
+            channel_pass = min(hold, self.list_limit)
+            channel_pass = ceil_div(hold, ceil_div(hold, channel_pass))
+            x_words = w.tile_words
+            if channel_pass < w.group_channels or len(self.positions) > 1:
+                x_words = min(x_words, self.target.acc_tiles // out_rows)
+                if x_words == 0:
+                    continue
+                most = self.target.acc_tiles // (out_rows * x_words) * copies
+                if groups * outputs > most:
+                    groups, outputs = max(1, most // outputs), min(outputs, most)
+            cycles = self._cycles(g, out_rows, hold, channel_pass, groups, outputs, x_words)
+            yield Plan(stripes, out_rows, hold, channel_pass, self.positions, groups, outputs,
+                       x_words, cycles)
+
+    def _chunks(self, g: Geometry, out_rows: int):
+        """(groups, channels held, outputs of a group) that fit the map memory."""
+        w = self.w
+        out_words = 0 if self.limits.writes_resident else out_rows * w.tile_words
+        if self.limits.resident is not None:
+            most = w.out.shape[0] if out_words == 0 else (self.limits.budget - 2) // out_words
+            yield from self._shares(most, w.group_channels)
+            return
+        room = self.limits.budget - g.slot.lead_words - g.trail_words - 2
+        scratch = 2 + g.local_rows * row_words(w.source.shape[2]) if w.stride[1] > 1 else 0
+        if w.groups > 1:
+            source_words = w.group_channels * g.channel_words
+            n = min((room - scratch) // source_words, room // (source_words + out_words * w.group_outputs))
+            if n >= 1:
+                yield min(n, w.groups), w.group_channels, w.group_outputs
+                return
+        most = min(w.group_channels, (room - max(out_words, scratch)) // g.channel_words)
+        if most < 1:
+            return
+        parts = ceil_div(w.group_channels, most)
+        for n in sorted({parts, parts + 1, 2 * parts}):
+            hold = ceil_div(w.group_channels, n)
+            left = room - hold * g.channel_words - (scratch if hold < w.group_channels else 0)
+            outputs = left // out_words if out_words else w.group_outputs
+            if outputs >= 1:
+                yield 1, hold, min(outputs, w.group_outputs)
+
+    def _shares(self, most: int, hold: int):
+        """Chunks of at most ``most`` output channels when the source costs nothing."""
+        w = self.w
+        if w.groups > 1 and most >= w.group_outputs:
+            yield min(w.groups, most // w.group_outputs), hold, w.group_outputs
+        elif most >= 1:
+            yield 1, hold, min(most, w.group_outputs)
+
+    def _cycles(self, g, out_rows, hold, channel_pass, groups, outputs, x_words) -> int:
+        w = self.w
+        tiles = ceil_div(w.out.shape[1], g.stripes * out_rows)
+        copies = self.target.slices // g.stripes
+        passes = ceil_div(w.group_channels, channel_pass) * len(self.positions)
+        chunks = ceil_div(w.groups, groups) * ceil_div(w.group_outputs, outputs)
+        x_parts = ceil_div(w.tile_words, x_words)
+        words = out_rows * w.tile_words
+        codes = max(1.0, self.density * channel_pass * self.most_positions)
+        lanes = min(copies, groups * outputs)
+        drain = lanes * g.stripes
+        inner = ((passes - 1) * codes + max(codes, drain)) * words
+        per_word = isa.SPARSE_CODES_PER_WORD if prefers_sparse(w) else isa.DENSE_CODES_PER_WORD
+        stream = lanes * (codes / per_word + isa.CHANNEL_RECORD_WORDS) * passes * x_parts
+        rounds = ceil_div(groups * outputs, copies)
+        cycles = chunks * (rounds * max(inner, stream) + passes * x_parts * FIXED_CYCLES)
+        if self.limits.resident is None:
+            reloads = chunks * x_parts if w.groups == 1 and hold < w.group_channels else 1
+            cycles += self._load_cycles(g, reloads)
+        if not self.limits.writes_resident:
+            cycles += w.out.shape[0] * words * g.stripes
+        return int(tiles * cycles)
+
+    def _load_cycles(self, g: Geometry, times: int) -> float:
+        w = self.w
+        rows = min(g.height, g.stripes * g.rows + g.local_rows - g.rows)
+        channels = w.source.shape[0] * times
+        cycles = channels * rows * row_words(w.source.shape[2])
+        slots = channels * g.local_rows
+        if w.stride[1] > 1:
+            return cycles + slots * g.slot.num_words * isa.WORD_BYTES
+        if w.circular and (g.slot.left or g.slot.right):
+            return cycles + slots * 3
+        return cycles + slots * (g.slot.num_words - g.slot.data_words)
+
+
+def plan_window(window: Window, target: Target, limits: Limits) -> Plan:
+    """The best plan. Raises CompileError with the numbers if none fits."""
+    plan = Planner(window, target, limits).best()
+    if plan is not None:
+        return plan
+    g = window.geometry(1, 1)
+    needed = g.region_words(1) + window.tile_words
+    raise CompileError(
+        f"{window.name}: one output row needs {needed} words of map memory in every slice "
+        f"({g.local_rows} input rows of {g.slot.num_words} words and {window.tile_words} output "
+        f"words), target {target.name} has {limits.budget}; use narrower inputs or a larger target"
+    )

@@ -1,0 +1,197 @@
+"""Brings the source of an operation into the map memory: FILL, LOAD and MOVE.
+
+A source is either a tensor in host memory or one that an earlier operation left in the
+map memory. What comes out is a Region in the geometry that the operation asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rasna import isa
+from rasna.isa import Opcode
+
+from .emitter import Emitter
+from .gather import emit_gathers, halo_gathers, phase_gathers
+from .geometry import Geometry, Region, plain_slot, row_words
+from .memory import FirstFit
+
+
+@dataclass(frozen=True)
+class HostTensor:
+    """A tensor in host memory: canonical order, channel by channel, rows of whole words."""
+
+    segment: isa.Segment
+    addr: int
+    shape: tuple[int, int, int]
+
+    @property
+    def row_words(self) -> int:
+        return row_words(self.shape[2])
+
+    @property
+    def channel_words(self) -> int:
+        return self.shape[1] * self.row_words
+
+    @property
+    def num_words(self) -> int:
+        return self.shape[0] * self.channel_words
+
+    @property
+    def last_lanes(self) -> int:
+        return self.shape[2] - (self.row_words - 1) * isa.WORD_BYTES
+
+
+@dataclass(frozen=True)
+class RowWindow:
+    """Rows of a tile. Tile row d is map row ``first + d``; ``stripes_used`` hold needed rows."""
+
+    first: int
+    stripes_used: int
+    circular: bool
+
+
+def destination_fields(geometry: Geometry, region: Region, out_row: int = 0) -> dict[str, int]:
+    """The destination fields of LOAD and TAPS for a region of plain slots."""
+    return dict(
+        out_stripes_log2=geometry.stripes_log2,
+        out_base=region.base + geometry.slot.first_word,
+        out_channel_step=geometry.channel_words,
+        out_row_step=geometry.slot.num_words,
+        out_rows=geometry.rows,
+        out_halo_top=geometry.halo_top,
+        out_local_rows=geometry.local_rows,
+        out_row=out_row,
+        out_height=geometry.height,
+    )
+
+
+class SourceLoader:
+    """Emits the instructions that prepare a source region."""
+
+    def __init__(self, emitter: Emitter, memory: FirstFit) -> None:
+        self.emitter, self.memory = emitter, memory
+
+    def load(
+        self, host: HostTensor, geometry: Geometry, rows: RowWindow, first: int, channels: int
+    ) -> tuple[Region, int]:
+        """Load channels first … first+channels-1. Returns the region and its allocation."""
+        slot = geometry.slot
+        block = self.memory.allocate(geometry.region_words(channels))
+        region = Region(geometry, block + slot.lead_words, first, channels)
+        if slot.stride == 1:
+            self.fill_outside(region, rows)
+            self._load_plain(host, region, rows)
+            self.finish_halo(region)
+        else:
+            self._load_phases(host, region, rows)
+        return region, block
+
+    def finish_halo(self, region: Region) -> None:
+        """Write the circular columns of a region whose rows are there."""
+        slot = region.geometry.slot
+        if slot.circular and (slot.left or slot.right):
+            emit_gathers(self.emitter, halo_gathers(slot), region, region, isa.WORD_BYTES)
+
+    def make_phases(self, plain: Region, region: Region) -> None:
+        """Split the plain rows of ``plain`` into the stride phases of ``region``."""
+        slot = region.geometry.slot
+        origin = plain.geometry.slot.byte(0)
+        gathers = phase_gathers(slot, origin)
+        emit_gathers(self.emitter, gathers, plain, region, isa.WORD_BYTES * slot.stride)
+
+    def _load_phases(self, host: HostTensor, region: Region, rows: RowWindow) -> None:
+        g = region.geometry
+        plain = Geometry(
+            plain_slot(g.slot.width), g.stripes, g.rows, g.halo_top, g.local_rows, g.height, g.fill
+        )
+        room = (self.memory.largest_gap() - plain.trail_words) // plain.channel_words
+        step = max(1, min(room, region.num_channels))
+        for at in range(0, region.num_channels, step):
+            n = min(step, region.num_channels - at)
+            with self.memory.block(plain.region_words(n)) as block:
+                part = Region(plain, block, region.first_channel + at, n)
+                self.fill_outside(part, rows)
+                self._load_plain(host, part, rows)
+                base = region.base + at * g.channel_words
+                self.make_phases(part, Region(g, base, part.first_channel, n))
+
+    def _load_plain(self, host: HostTensor, region: Region, rows: RowWindow) -> None:
+        g = region.geometry
+        height = host.shape[1]
+        low = -g.halo_top + rows.first
+        high = (rows.stripes_used - 1) * g.rows - g.halo_top + g.local_rows + rows.first
+        if not rows.circular:
+            low, high = max(0, low), min(height, high)
+        at = low
+        while at < high:
+            y = at % height
+            n = min(high - at, height - y)
+            self._load_rows(host, region, y, n, at - rows.first)
+            at += n
+
+    def _load_rows(self, host: HostTensor, region: Region, y: int, num_rows: int, d: int) -> None:
+        g = region.geometry
+        self.emitter.add(
+            Opcode.LOAD,
+            segment=int(host.segment),
+            last_lanes=host.last_lanes,
+            fill=g.fill & 0xFF,
+            num_channels=region.num_channels,
+            num_rows=num_rows,
+            num_words=host.row_words,
+            dram_addr=host.addr + region.first_channel * host.channel_words + y * host.row_words,
+            dram_channel_step=host.channel_words,
+            dram_row_step=host.row_words,
+            **destination_fields(g, region, d),
+        )
+
+    def fill_outside(self, region: Region, rows: RowWindow) -> None:
+        """FILL what lies outside the map: rows above and below, zero gaps between rows."""
+        g, slot = region.geometry, region.geometry.slot
+        if slot.lead_words:
+            self._fill(g, region.base - slot.lead_words, slot.lead_words, 1, 0)
+        outside = [] if rows.circular else self._outside_rows(g, rows)
+        for first, count in _runs(outside):
+            if count == g.local_rows:
+                self._fill(g, region.base, region.num_channels * g.channel_words, 1, 0)
+                return
+            start = region.base + first * slot.num_words
+            n = count * slot.num_words
+            self._fill(g, start, n, region.num_channels, g.channel_words)
+        gap = slot.num_words - slot.data_words
+        if gap and not slot.circular:
+            blocks = region.num_channels * g.local_rows
+            self._fill(g, region.base + slot.data_words, gap, blocks, slot.num_words)
+
+    @staticmethod
+    def _outside_rows(g: Geometry, rows: RowWindow) -> list[int]:
+        """Local rows that lie outside the map in some stripe that is used."""
+        outside = []
+        for local in range(g.local_rows):
+            at = [rows.first + j * g.rows - g.halo_top + local for j in range(rows.stripes_used)]
+            if min(at) < 0 or max(at) >= g.height:
+                outside.append(local)
+        return outside
+
+    def _fill(self, g: Geometry, base: int, words: int, blocks: int, step: int) -> None:
+        self.emitter.add(
+            Opcode.FILL,
+            fill=g.fill & 0xFF,
+            stripes_log2=g.stripes_log2,
+            out_base=base,
+            num_words=words,
+            num_blocks=blocks,
+            block_step=step,
+        )
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Consecutive numbers as (first, count)."""
+    runs: list[tuple[int, int]] = []
+    for n in numbers:
+        if runs and runs[-1][0] + runs[-1][1] == n:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((n, 1))
+    return runs
