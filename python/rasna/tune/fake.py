@@ -30,16 +30,18 @@ class _PerChannel(torch.autograd.Function):
     """weight: (OC, …); scale: (OC, 1, …) integers per unit, 0 makes the channel 0."""
 
     @staticmethod
-    def forward(ctx, weight, scale, limit):
+    def forward(ctx, weight, scale, limit, keep):
         back = torch.where(scale > 0, 1.0 / scale, 0.0)
-        scaled = weight * scale
-        ctx.save_for_backward(scaled.abs() <= limit)
-        return scaled.add_(0.5).floor_().clamp_(-limit, limit).mul_(back)
+        scaled = weight.to(scale.dtype) * scale
+        inside = scaled.abs() <= limit
+        ctx.save_for_backward(inside if keep is None else inside.logical_and_(keep))
+        y = scaled.add_(0.5).floor_().clamp_(-limit, limit).mul_(back)
+        return y.to(weight.dtype)
 
     @staticmethod
     def backward(ctx, grad):
-        (inside,) = ctx.saved_tensors
-        return grad * inside, None, None
+        (passes,) = ctx.saved_tensors
+        return grad * passes, None, None, None
 
 
 def fake_quantize(x: torch.Tensor, scale: float, lo: int, hi: int) -> torch.Tensor:
@@ -47,6 +49,11 @@ def fake_quantize(x: torch.Tensor, scale: float, lo: int, hi: int) -> torch.Tens
     return _PerTensor.apply(x, scale, lo, hi)
 
 
-def fake_quantize_weight(weight: torch.Tensor, scale: torch.Tensor, limit: int) -> torch.Tensor:
-    """Weights of +-limit integers with one scale per output channel (broadcastable)."""
-    return _PerChannel.apply(weight, scale, limit)
+def fake_quantize_weight(
+    weight: torch.Tensor, scale: torch.Tensor, limit: int, keep: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Weights of +-limit integers with one scale per output channel (broadcastable).
+
+    keep: mask of the weights that exist; the others are zero already and get no gradient.
+    """
+    return _PerChannel.apply(weight, scale, limit, keep)
