@@ -1,0 +1,1 @@
+"""The compiler: a PyTorch model and samples in, a Program out."""

@@ -1,0 +1,156 @@
+"""Run a float graph with torch, node by node: for calibration, checks and training.
+
+Arrays are (batch, C, H, W) or (batch, F) tensors. ``observe`` may replace the value of any
+node, which is how fake quantisation is put into a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+
+from . import floatgraph as fg
+
+Observe = Callable[[fg.Node, torch.Tensor], torch.Tensor]
+
+
+def per_channel(
+    root: torch.nn.Module, steps: Sequence[fg.Step], channels: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The steps as y = a*x + b: float64 tensors a and b of shape (channels,), differentiable."""
+    device = _device(root, steps)
+    a = torch.ones(channels, dtype=torch.float64, device=device)
+    b = torch.zeros(channels, dtype=torch.float64, device=device)
+    for step in steps:
+        if isinstance(step, fg.BatchNorm):
+            scale, offset = _batch_norm(root, step)
+        else:
+            scale, offset = _arithmetic(root, step)
+        a, b = a * scale, b * scale + offset
+    return a, b
+
+
+def _device(root: torch.nn.Module, steps: Sequence[fg.Step]) -> torch.device | None:
+    for path in fg.parameters(tuple(steps)):
+        return fg.fetch(root, fg.Param(path)).device
+    return None
+
+
+def _batch_norm(root: torch.nn.Module, step: fg.BatchNorm) -> tuple[torch.Tensor, torch.Tensor]:
+    scale = (fg.fetch(root, step.var).double() + step.eps).rsqrt()
+    if step.weight is not None:
+        scale = scale * fg.fetch(root, step.weight).double()
+    offset = -fg.fetch(root, step.mean).double() * scale
+    if step.bias is not None:
+        offset = offset + fg.fetch(root, step.bias).double()
+    return scale, offset
+
+
+def _arithmetic(root: torch.nn.Module, step: fg.Arithmetic) -> tuple:
+    value = fg.fetch(root, step.operand)
+    if isinstance(value, torch.Tensor):
+        value = value.double().reshape(-1)
+    return {
+        "add": lambda: (1.0, value),
+        "sub": lambda: (1.0, -value),
+        "rsub": lambda: (-1.0, value),
+        "mul": lambda: (value, 0.0),
+        "div": lambda: (1.0 / value, 0.0),
+    }[step.kind]()
+
+
+def folded_parameters(
+    root: torch.nn.Module, op: fg.Conv | fg.Linear
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weight and bias of a Conv or Linear with its steps folded in, in float64.
+
+    W' = a * W and b' = a * bias + b, where the steps compute a*x + b.
+    """
+    weight = fg.fetch(root, op.weight).double()
+    a, b = per_channel(root, op.steps, weight.shape[0])
+    if op.bias is not None:
+        b = b + a * fg.fetch(root, op.bias).double()
+    return weight * a.view(-1, *[1] * (weight.dim() - 1)), b
+
+
+def convolve(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, op: fg.Conv
+) -> torch.Tensor:
+    """The convolution of ``op`` with the given parameters, padding included."""
+    pad = op.padding
+    edges = (pad.left, pad.right, pad.top, pad.bottom)
+    if any(edges):
+        mode = "circular" if op.padding_mode == "circular" else "constant"
+        x = F.pad(x, edges, mode=mode)
+    return F.conv2d(x, weight, bias, op.stride, 0, op.dilation, op.groups)
+
+
+def average(x: torch.Tensor, op: fg.AvgPool) -> torch.Tensor:
+    """Average pooling as two matrix products: rows (OH x H) and columns (OW x W)."""
+    rows = _window_matrix(op.rows, op.row_divisors, x.shape[2], x)
+    columns = _window_matrix(op.columns, op.column_divisors, x.shape[3], x)
+    return torch.matmul(torch.matmul(rows, x), columns.t())
+
+
+def _window_matrix(windows, divisors, num_pixels: int, like: torch.Tensor) -> torch.Tensor:
+    matrix = like.new_zeros(len(windows), num_pixels)
+    for index, ((first, limit), divisor) in enumerate(zip(windows, divisors, strict=True)):
+        matrix[index, first:limit] = 1.0 / divisor
+    return matrix
+
+
+def run_node(
+    root: torch.nn.Module, node: fg.Node, inputs: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """The output of one node. inputs: batch first, in the order of ``node.inputs``."""
+    op, x = node.op, inputs[0]
+    if isinstance(op, (fg.Conv, fg.Linear)):
+        weight, bias = (p.to(x.dtype) for p in folded_parameters(root, op))
+        y = convolve(x, weight, bias, op) if isinstance(op, fg.Conv) else F.linear(x, weight, bias)
+    elif isinstance(op, fg.Affine):
+        a, b = per_channel(root, op.steps, x.shape[1])
+        shape = (1, -1, *[1] * (x.dim() - 2))
+        y = (a.view(shape) * x + b.view(shape)).to(x.dtype)
+    elif isinstance(op, fg.Sum):
+        y = sum(c * v for c, v in zip(op.coefficients, inputs, strict=True))
+    elif isinstance(op, fg.MaxPool):
+        y = F.max_pool2d(x, op.kernel, op.stride, op.padding, op.dilation, op.ceil_mode)
+    elif isinstance(op, fg.AvgPool):
+        y = average(x, op)
+    elif isinstance(op, fg.Reshape):
+        y = x.reshape(x.shape[0], *node.shape)
+    elif isinstance(op, (fg.Clamp, fg.Dropout)):
+        y = x
+    else:
+        raise TypeError(f"{node.where}: {type(op).__name__} cannot be executed")
+    clamp = getattr(op, "clamp", fg.UNBOUNDED)
+    return y if clamp == fg.UNBOUNDED else torch.clamp(y, *clamp)
+
+
+def run(
+    graph: fg.FloatGraph,
+    root: torch.nn.Module,
+    inputs: Sequence[torch.Tensor],
+    observe: Observe | None = None,
+) -> list[torch.Tensor]:
+    """The outputs of the graph, values being freed after their last use.
+
+    Parameters
+    ----------
+    inputs : one (batch, C, H, W) or (batch, F) tensor per positional input.
+    observe : called with every node and its value; what it returns is used instead.
+    """
+    last_use = {name: node.name for node in graph.nodes.values() for name in node.inputs}
+    values: dict[str, torch.Tensor] = {}
+    for node in graph.nodes.values():
+        if isinstance(node.op, fg.Input):
+            value = inputs[node.op.index]
+        else:
+            value = run_node(root, node, [values[name] for name in node.inputs])
+        values[node.name] = value if observe is None else observe(node, value)
+        for name in set(node.inputs):
+            if last_use[name] == node.name and name not in graph.outputs:
+                del values[name]
+    return [values[name] for name in graph.outputs]

@@ -1,0 +1,12 @@
+"""What the front end understands: one handler per operation, by family.
+
+A handler is called as PyTorch's own function would be, with a ``capture.Context`` in
+front, and with every tensor replaced by what is known of it: a ``Value`` for a computed
+one, a reference for a parameter or constant. It adds nodes to the float graph, or raises
+``problems.Refusal``.
+"""
+
+from . import arithmetic, convolution, elementwise, pooling, shape  # noqa: F401
+from .registry import BATCH, FUNCTIONS, METHODS, MODULES, Value
+
+__all__ = ["BATCH", "FUNCTIONS", "METHODS", "MODULES", "Value"]

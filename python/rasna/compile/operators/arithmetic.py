@@ -1,0 +1,145 @@
+"""add, sub, mul, div, neg between tensors, constants and scalars."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from .. import floatgraph as fg
+from ..problems import Refusal
+from .registry import Value, describe, register
+
+
+def _operand(ctx, x: Value, constant: Any) -> float | fg.Ref:
+    """A scalar or a reference that varies along the channels of x only."""
+    if not isinstance(constant, (fg.Param, fg.Const, fg.Derived)):
+        return ctx.number(constant)
+    shape = tuple(ctx.tensor(constant).shape)
+    rank = len(x.shape) + 1
+    full = (1,) * (rank - len(shape)) + shape
+    if all(n == 1 for n in full):
+        return constant
+    if len(full) != rank or any(n != 1 for i, n in enumerate(full) if i != 1):
+        raise Refusal(
+            f"arithmetic of {describe(x.shape)} with a constant of shape {shape} is not supported",
+            "constants must be scalars or vary along the channels only, "
+            "as (channels, 1, 1) does",
+        )
+    if full[1] != x.shape[0]:
+        raise Refusal(
+            f"a constant of shape {shape} that repeats {describe(x.shape)} is not supported",
+            "give both the same number of channels",
+        )
+    return constant
+
+
+def _affine(ctx, x: Value, *steps: tuple[str, Any]) -> Value:
+    made = tuple(fg.Arithmetic(kind, _operand(ctx, x, value)) for kind, value in steps)
+    return ctx.add(fg.Affine(made), [x], x.shape)
+
+
+def _sum(ctx, a: Value, b: Value, coefficient: float) -> Value:
+    """a + coefficient * b, where one may be (C, 1, 1)."""
+    shapes = {a.shape, b.shape}
+    if len(shapes) == 2:
+        small, large = sorted(shapes, key=lambda s: torch.Size(s).numel())
+        broadcast = len(small) == len(large) == 3 and small == (large[0], 1, 1)
+        if not broadcast:
+            raise Refusal(
+                f"adding {describe(a.shape)} and {describe(b.shape)} is not supported",
+                "both need the same shape, or one (batch, channels, 1, 1)",
+            )
+    else:
+        large = a.shape
+    return ctx.add(fg.Sum((1.0, coefficient)), [a, b], large)
+
+
+def _scaled(constant: Any, factor: float) -> Any:
+    if factor == 1:
+        return constant
+    if isinstance(constant, (int, float)):
+        return constant * factor
+    return fg.Derived(operator.mul, (constant, factor))
+
+
+@register(
+    [operator.add, operator.iadd, torch.add], ["add", "add_", "__add__", "__radd__", "__iadd__"]
+)
+def add(ctx, input, other, *, alpha=1, out=None):
+    """input + alpha * other."""
+    alpha = ctx.number(alpha)
+    if isinstance(input, Value) and isinstance(other, Value):
+        return _sum(ctx, input, other, alpha)
+    if isinstance(input, Value):
+        return _affine(ctx, input, ("add", _scaled(other, alpha)))
+    return _affine(ctx, other, ("mul", alpha), ("add", input))
+
+
+@register(
+    [operator.sub, operator.isub, torch.sub, torch.subtract],
+    ["sub", "sub_", "subtract", "__sub__", "__isub__"],
+)
+def sub(ctx, input, other, *, alpha=1, out=None):
+    """input - alpha * other."""
+    alpha = ctx.number(alpha)
+    if isinstance(input, Value) and isinstance(other, Value):
+        return _sum(ctx, input, other, -alpha)
+    if isinstance(input, Value):
+        return _affine(ctx, input, ("sub", _scaled(other, alpha)))
+    return _affine(ctx, other, ("mul", alpha), ("rsub", input))
+
+
+@register([torch.rsub], ["__rsub__"])
+def rsub(ctx, input, other, *, alpha=1):
+    """other - alpha * input."""
+    return sub(ctx, other, input, alpha=alpha)
+
+
+@register(
+    [operator.mul, operator.imul, torch.mul, torch.multiply],
+    ["mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"],
+)
+def mul(ctx, input, other, *, out=None):
+    """input * other, one of them constant."""
+    if isinstance(input, Value) and isinstance(other, Value):
+        raise Refusal(
+            "the product of two computed tensors is not supported",
+            "multiply by constants only, or end the compiled model before it",
+        )
+    x, constant = (input, other) if isinstance(input, Value) else (other, input)
+    return _affine(ctx, x, ("mul", constant))
+
+
+@register(
+    [operator.truediv, operator.itruediv, torch.div, torch.true_divide, torch.divide],
+    ["div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__"],
+)
+def div(ctx, input, other, *, rounding_mode=None, out=None):
+    """input / other with a constant divisor."""
+    if rounding_mode is not None:
+        raise Refusal(
+            f"div with rounding_mode={rounding_mode!r} is not supported", "divide without rounding"
+        )
+    if isinstance(other, Value):
+        raise Refusal(
+            "division by a computed tensor is not supported",
+            "divide by constants only, or end the compiled model before it",
+        )
+    values = ctx.tensor(other) if not isinstance(other, (int, float)) else torch.tensor(other)
+    if bool((values == 0).any()):
+        raise Refusal("division by zero is not supported", "check the constant")
+    return _affine(ctx, input, ("div", other))
+
+
+@register([operator.neg, torch.neg, torch.negative], ["neg", "neg_", "negative", "__neg__"])
+def neg(ctx, input, *, out=None):
+    """-input."""
+    return _affine(ctx, input, ("mul", -1.0))
+
+
+@register([operator.pos, torch.positive], ["positive"])
+def pos(ctx, input):
+    """+input."""
+    return input

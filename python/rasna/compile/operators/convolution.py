@@ -1,0 +1,131 @@
+"""Conv2d, Linear and BatchNorm, as modules and functions."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ...graph import Padding
+from .. import floatgraph as fg
+from ..problems import Refusal
+from .registry import Value, describe, pair, register, register_module
+
+
+def _constant(what: str, ref) -> None:
+    if isinstance(ref, Value):
+        raise Refusal(
+            f"{what} with a computed weight is not supported",
+            "make the weight a parameter or buffer of a module",
+        )
+
+
+def _padding(padding, kernel: tuple[int, int], dilation: tuple[int, int]) -> Padding:
+    """Explicit padding; "same" puts the odd pixel at the bottom and right, as PyTorch does."""
+    if padding == "valid":
+        return Padding()
+    if padding == "same":
+        total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+        top, left = total[0] // 2, total[1] // 2
+        return Padding(top, total[0] - top, left, total[1] - left)
+    height, width = pair(padding)
+    return Padding(height, height, width, width)
+
+
+def _output(num_pixels: int, pad: int, kernel: int, stride: int, dilation: int) -> int:
+    return (num_pixels + pad - dilation * (kernel - 1) - 1) // stride + 1
+
+
+@register([F.conv2d, torch.conv2d])
+def conv2d(
+    ctx, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, padding_mode="zeros"
+):
+    """F.conv2d, with the padding_mode of nn.Conv2d."""
+    _constant("a convolution", weight)
+    _constant("a convolution", bias)
+    if padding_mode not in ("zeros", "circular"):
+        raise Refusal(
+            f"padding_mode={padding_mode!r} is not supported", "use 'zeros' or 'circular'"
+        )
+    if len(input.shape) != 3:
+        raise Refusal(
+            f"a convolution of {describe(input.shape)} is not supported",
+            "give it (batch, channels, height, width)",
+        )
+    channels, _, kh, kw = ctx.tensor(weight).shape
+    stride, dilation = pair(stride), pair(dilation)
+    pad = _padding(padding, (kh, kw), dilation)
+    height = _output(input.shape[1], pad.top + pad.bottom, kh, stride[0], dilation[0])
+    width = _output(input.shape[2], pad.left + pad.right, kw, stride[1], dilation[1])
+    op = fg.Conv(weight, bias, stride, dilation, groups, pad, padding_mode)
+    return ctx.add(op, [input], (channels, height, width))
+
+
+@register_module(nn.Conv2d)
+def conv2d_module(ctx, module, path, input):
+    """nn.Conv2d."""
+    if type(module)._conv_forward is not nn.Conv2d._conv_forward:
+        raise Refusal(
+            f"{type(module).__name__} with a _conv_forward of its own is not supported",
+            "write it in forward",
+        )
+    bias = None if module.bias is None else fg.Param(f"{path}.bias")
+    return conv2d(
+        ctx, input, fg.Param(f"{path}.weight"), bias, module.stride, module.padding,
+        module.dilation, module.groups, module.padding_mode,
+    )  # fmt: skip
+
+
+@register([F.linear])
+def linear(ctx, input, weight, bias=None):
+    """F.linear."""
+    _constant("a linear layer", weight)
+    _constant("a linear layer", bias)
+    if len(input.shape) != 1:
+        raise Refusal(
+            f"a linear layer on {describe(input.shape)} is not supported",
+            "flatten it to (batch, features) first, or use a 1x1 Conv2d",
+        )
+    shape = ctx.tensor(weight).shape
+    if len(shape) != 2:
+        raise Refusal("a linear layer with one output row is not supported", "use nn.Linear(n, 1)")
+    return ctx.add(fg.Linear(weight, bias), [input], (shape[0],))
+
+
+@register_module(nn.Linear)
+def linear_module(ctx, module, path, input):
+    """nn.Linear."""
+    bias = None if module.bias is None else fg.Param(f"{path}.bias")
+    return linear(ctx, input, fg.Param(f"{path}.weight"), bias)
+
+
+@register([F.batch_norm])
+def batch_norm(
+    ctx, input, running_mean, running_var, weight=None, bias=None, training=False,
+    momentum=0.1, eps=1e-5, path="",
+):  # fmt: skip
+    """F.batch_norm with running statistics."""
+    if running_mean is None or running_var is None or (training and not ctx.training):
+        raise Refusal(
+            "batch normalisation with the statistics of the batch is not supported",
+            "train with track_running_stats=True",
+        )
+    for ref in (running_mean, running_var, weight, bias):
+        _constant("batch normalisation", ref)
+    if len(input.shape) not in (1, 3):
+        raise Refusal(
+            f"batch normalisation of {describe(input.shape)} is not supported",
+            "apply it to (batch, channels, height, width) or (batch, features)",
+        )
+    step = fg.BatchNorm(running_mean, running_var, weight, bias, eps, path)
+    return ctx.add(fg.Affine((step,)), [input], input.shape)
+
+
+@register_module(nn.BatchNorm2d, nn.BatchNorm1d)
+def batch_norm_module(ctx, module, path, input):
+    """nn.BatchNorm2d and nn.BatchNorm1d (the latter on feature vectors)."""
+    refs = [
+        None if getattr(module, name) is None else fg.Param(f"{path}.{name}")
+        for name in ("running_mean", "running_var", "weight", "bias")
+    ]
+    return batch_norm(ctx, input, *refs, eps=module.eps, path=path)

@@ -1,0 +1,101 @@
+"""ReLU and its relatives, Dropout, Identity, and calls that leave a tensor as it is."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from .. import floatgraph as fg
+from ..problems import Refusal
+from .registry import Value, register, register_module
+
+
+@register([torch.clamp, torch.clip, torch.clamp_], ["clamp", "clip", "clamp_", "clip_"])
+def clamp(ctx, input, min=None, max=None):
+    """torch.clamp with scalar bounds; where min > max everything becomes max."""
+    if isinstance(min, Value) or isinstance(max, Value):
+        raise Refusal("clamp with computed bounds is not supported", "use constant bounds")
+    hi = math.inf if max is None else ctx.number(max)
+    lo = -math.inf if min is None else ctx.number(min)
+    return ctx.add(fg.Clamp((lo if lo < hi else hi, hi)), [input], input.shape)
+
+
+@register([torch.clamp_min, torch.clamp_min_], ["clamp_min", "clamp_min_"])
+def clamp_min(ctx, input, min):
+    """torch.clamp_min."""
+    return clamp(ctx, input, min, None)
+
+
+@register([torch.clamp_max, torch.clamp_max_], ["clamp_max", "clamp_max_"])
+def clamp_max(ctx, input, max):
+    """torch.clamp_max."""
+    return clamp(ctx, input, None, max)
+
+
+@register([F.relu, F.relu_, torch.relu, torch.relu_], ["relu", "relu_"])
+def relu(ctx, input, inplace=False):
+    """ReLU."""
+    return clamp(ctx, input, 0.0, None)
+
+
+@register([F.relu6])
+def relu6(ctx, input, inplace=False):
+    """ReLU6."""
+    return clamp(ctx, input, 0.0, 6.0)
+
+
+@register([F.hardtanh, F.hardtanh_])
+def hardtanh(ctx, input, min_val=-1.0, max_val=1.0, inplace=False):
+    """Hardtanh."""
+    return clamp(ctx, input, min_val, max_val)
+
+
+@register_module(nn.ReLU)
+def relu_module(ctx, module, path, input):
+    """nn.ReLU."""
+    return relu(ctx, input)
+
+
+@register_module(nn.Hardtanh, nn.ReLU6)
+def hardtanh_module(ctx, module, path, input):
+    """nn.Hardtanh and nn.ReLU6, which derives from it."""
+    return clamp(ctx, input, module.min_val, module.max_val)
+
+
+@register([F.dropout, F.dropout2d, F.alpha_dropout, F.feature_alpha_dropout])
+def dropout(ctx, input, p=0.5, training=True, inplace=False):
+    """Dropout: nothing happens in eval."""
+    if training and not ctx.training and p > 0:
+        raise Refusal(
+            "dropout with training=True is random in eval too and is not supported",
+            "pass training=self.training, or use nn.Dropout",
+        )
+    return ctx.add(fg.Dropout(p), [input], input.shape)
+
+
+@register_module(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+def dropout_module(ctx, module, path, input):
+    """nn.Dropout and its relatives."""
+    return ctx.add(fg.Dropout(module.p, path), [input], input.shape)
+
+
+@register(
+    [torch.clone, torch.detach, torch.Tensor.contiguous],
+    ["contiguous", "clone", "detach", "float", "cpu", "to", "type", "type_as"],
+)
+def unchanged(ctx, input, *args, **kwargs):
+    """Calls that give the same float32 values."""
+    if ctx.real.dtype != torch.float32:
+        raise Refusal(f"a conversion to {ctx.real.dtype} is not supported", "remove it")
+    if not isinstance(input, Value):
+        raise Refusal("a conversion like this is not supported", "remove it")
+    return input
+
+
+@register_module(nn.Identity)
+def identity_module(ctx, module, path, input):
+    """nn.Identity."""
+    return input

@@ -1,0 +1,63 @@
+"""Tables of handlers, the values they work on, and helpers that several families share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+FUNCTIONS: dict[Callable, Callable] = {}
+METHODS: dict[str, Callable] = {}
+MODULES: dict[type, Callable] = {}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor that the model computes: the name of its node, its shape without the batch."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+class _Batch:
+    """The batch size: it may be passed to ``view`` and ``reshape``, and to nothing else."""
+
+    def __repr__(self) -> str:
+        return "batch size"
+
+
+BATCH = _Batch()
+
+
+def register(functions: Iterable[Callable] = (), methods: Iterable[str] = ()) -> Callable:
+    """Decorator: the handler serves these functions and these tensor methods."""
+
+    def decorate(handler: Callable) -> Callable:
+        FUNCTIONS.update(dict.fromkeys(functions, handler))
+        METHODS.update(dict.fromkeys(methods, handler))
+        return handler
+
+    return decorate
+
+
+def register_module(*types: type) -> Callable:
+    """Decorator: the handler ``(context, module, path, *inputs)`` serves these module classes."""
+
+    def decorate(handler: Callable) -> Callable:
+        MODULES.update(dict.fromkeys(types, handler))
+        return handler
+
+    return decorate
+
+
+def pair(value: Any) -> tuple[int, int]:
+    """(height, width) of an int, or of a sequence of one or two."""
+    if isinstance(value, int):
+        return (value, value)
+    items = tuple(int(v) for v in value)
+    return (items[0], items[0]) if len(items) == 1 else (items[0], items[1])
+
+
+def describe(shape: tuple[int, ...]) -> str:
+    """A shape as users see it, batch first: ``(batch, 3, 8, 8)``."""
+    return f"({', '.join(['batch', *map(str, shape)])})"

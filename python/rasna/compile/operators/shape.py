@@ -1,0 +1,111 @@
+"""flatten, view, reshape, squeeze: the same numbers under another shape, batch untouched."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import nn
+
+from .. import floatgraph as fg
+from ..problems import Refusal
+from .registry import BATCH, Value, describe, register, register_module
+
+_FLATTEN = "use torch.flatten(x, 1)"
+
+
+def _reshape(ctx, input: Value, what: str) -> Value:
+    """A Reshape to the shape that PyTorch gave, which must keep the batch in front."""
+    real = tuple(ctx.real.shape)
+    if real[:1] != (ctx.batch,):
+        raise Refusal(f"{what}, which mixes the batch with other dimensions", _FLATTEN)
+    if real[1:] == input.shape:
+        return input
+    return ctx.add(fg.Reshape(), [input], real[1:])
+
+
+@register([torch.flatten], ["flatten"])
+def flatten(ctx, input, start_dim=0, end_dim=-1):
+    """torch.flatten behind the batch."""
+    if start_dim % (len(input.shape) + 1) == 0:
+        raise Refusal("flattening the batch dimension is not supported", _FLATTEN)
+    return _reshape(ctx, input, "flatten")
+
+
+@register_module(nn.Flatten)
+def flatten_module(ctx, module, path, input):
+    """nn.Flatten."""
+    return flatten(ctx, input, module.start_dim, module.end_dim)
+
+
+@register([torch.reshape], ["view", "reshape"])
+def view(ctx, input, *shape: Any, **kwargs: Any):
+    """view and reshape whose first dimension is x.size(0) or -1."""
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    shape = shape or tuple(kwargs.get("shape") or kwargs.get("size") or ())
+    if not shape or not (shape[0] is BATCH or shape[0] == -1):
+        first = shape[0] if shape else kwargs
+        raise Refusal(
+            f"a view with the fixed first dimension {first} is not supported",
+            "use x.size(0) for it, or torch.flatten(x, 1)",
+        )
+    return _reshape(ctx, input, f"a view of {describe(input.shape)}")
+
+
+@register([torch.squeeze], ["squeeze"])
+def squeeze(ctx, input, dim=None):
+    """squeeze of dimensions behind the batch; squeeze() never removes the batch here."""
+    dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    if any(d % (len(input.shape) + 1) == 0 for d in dims):
+        raise Refusal("squeezing the batch dimension is not supported", _FLATTEN)
+    return _reshape(ctx, input, "squeeze")
+
+
+@register([torch.unsqueeze, torch.unflatten], ["unsqueeze", "unflatten"])
+def unsqueeze(ctx, input, dim, sizes=None):
+    """unsqueeze and unflatten behind the batch."""
+    return _reshape(ctx, input, "a new dimension before the batch")
+
+
+@register_module(nn.Unflatten)
+def unflatten_module(ctx, module, path, input):
+    """nn.Unflatten."""
+    return _reshape(ctx, input, "unflatten")
+
+
+@register([operator.getitem])
+def getitem(ctx, input, index):
+    """x.shape[1], x.size()[2:], and x[:, :, None, None]; real indexing is refused."""
+    if isinstance(input, (tuple, list)):
+        return input[index]
+    items = index if isinstance(index, tuple) else (index,)
+    if any(not (i is None or i is Ellipsis or i == slice(None)) for i in items):
+        raise Refusal("indexing a tensor is not supported", "compute all of it")
+    return _reshape(ctx, input, "indexing")
+
+
+@register([], ["size"])
+def size(ctx, input, dim=None):
+    """x.size() and x.size(d)."""
+    sizes = (BATCH, *input.shape)
+    return sizes if dim is None else sizes[dim]
+
+
+@register([], ["dim", "ndimension"])
+def dim(ctx, input):
+    """x.dim()."""
+    return len(input.shape) + 1
+
+
+@register([getattr])
+def attribute(ctx, input, name, *default):
+    """x.shape, x.ndim, x.dtype, x.device, x.data."""
+    if isinstance(input, Value) and name == "shape":
+        return (BATCH, *input.shape)
+    if isinstance(input, Value) and name == "data":
+        return input
+    if name in ("ndim", "dtype", "device", "is_cuda", "requires_grad", "is_quantized"):
+        return ctx.real
+    raise Refusal(f"the attribute {name} of a tensor is not supported", "use a constant instead")

@@ -1,0 +1,82 @@
+"""Collect everything that is wrong with a model, and say it all at once."""
+
+from __future__ import annotations
+
+from ..errors import CompileError
+from .floatgraph import Where
+
+SUPPORTED = (
+    "supported are Conv2d, Linear, BatchNorm, ReLU, ReLU6, Hardtanh, clamp, max and average "
+    "pooling, mean over H and W, flatten, Dropout, add, sub and scalar or per-channel arithmetic"
+)
+
+_OUTSIDE = "end the compiled model before it and apply it in PyTorch"
+_RELU = "use ReLU or ReLU6 and fine-tune"
+
+# Remedies by lower-case name of a function, method or module.
+_REMEDIES: dict[str, str] = {
+    **dict.fromkeys(
+        ("sigmoid", "tanh", "softmax", "log_softmax", "logsoftmax", "softmax2d", "argmax",
+         "normalize", "topk", "softmin", "logsigmoid"),
+        _OUTSIDE,
+    ),
+    **dict.fromkeys(
+        ("leaky_relu", "leakyrelu", "gelu", "silu", "mish", "elu", "selu", "celu", "prelu",
+         "hardswish", "hardsigmoid", "softplus", "rrelu", "hard_swish"),
+        _RELU,
+    ),
+    **dict.fromkeys(
+        ("convtranspose2d", "conv_transpose2d", "upsample", "interpolate", "pixelshuffle"),
+        f"{_OUTSIDE}, or compile the parts before and after it separately",
+    ),
+    **dict.fromkeys(
+        ("cat", "concat", "stack", "concatenate"),
+        "return the parts as several outputs, or add them after 1x1 convolutions",
+    ),
+    **dict.fromkeys(
+        ("conv1d",), "use Conv2d with a (1, k) kernel on (batch, 1, length, channels) samples"
+    ),
+    **dict.fromkeys(
+        ("groupnorm", "layernorm", "instancenorm2d", "group_norm", "layer_norm",
+         "instance_norm", "localresponsenorm"),
+        "use BatchNorm2d, whose running statistics are constants",
+    ),
+    "item": "keep the computation on tensors",
+    "tolist": "keep the computation on tensors",
+    "numpy": "keep the computation on tensors",
+}
+
+
+def remedy_for(name: str) -> str:
+    """What to do instead of the operation ``name``."""
+    return _REMEDIES.get(name.lower(), SUPPORTED)
+
+
+class Problems:
+    """A list of complaints that ends in one :class:`CompileError`."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, where: Where | str, what: str, remedy: str) -> None:
+        """``where: what; remedy``; the same line is kept once."""
+        line = f"{where}: {what}; {remedy}"
+        if line not in self.lines:
+            self.lines.append(line)
+
+    def raise_if_any(self) -> None:
+        """Raise CompileError with all lines, if there are any."""
+        if len(self.lines) == 1:
+            raise CompileError(self.lines[0])
+        if self.lines:
+            heading = f"the model cannot be compiled, {len(self.lines)} problems:"
+            raise CompileError("\n  ".join([heading, *self.lines]))
+
+
+class Refusal(Exception):
+    """Raised inside an operator handler: what is not supported and what to do instead."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy

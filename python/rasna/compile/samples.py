@@ -1,0 +1,130 @@
+"""Check the model and the samples that ``rasna.compile`` is given, and bring them into form."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import CompileError, RasnaTypeError, RasnaValueError
+
+
+def unwrap(model: Any) -> torch.nn.Module:
+    """The plain module inside ``torch.compile``, ``DataParallel`` and DDP wrappers.
+
+    Raises RasnaTypeError for what is no module, and for scripted modules.
+    """
+    while True:
+        if isinstance(model, torch.jit.ScriptModule):
+            raise RasnaTypeError(
+                "the model is a TorchScript module, whose source cannot be traced; "
+                "give the nn.Module that it was made from"
+            )
+        if hasattr(model, "_orig_mod"):  # torch.compile
+            model = model._orig_mod
+        elif isinstance(
+            model, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+        ):
+            model = model.module
+        elif isinstance(model, torch.nn.Module):
+            return model
+        else:
+            raise RasnaTypeError(
+                f"the model must be a torch.nn.Module, {type(model).__name__} was given"
+            )
+
+
+def check_mode(model: torch.nn.Module) -> None:
+    """Raise CompileError if the model or a part of it is in training mode or has no values."""
+    if model.training:
+        raise CompileError("the model is in training mode; call model.eval() first")
+    training = [name for name, module in model.named_modules() if module.training]
+    if training:
+        raise CompileError(
+            f"{', '.join(training)}: in training mode within a model in eval mode; "
+            f"call model.eval() on the whole model first"
+        )
+    for name, tensor in _tensors(model):
+        if tensor.is_meta:
+            raise CompileError(f"{name}: is on the meta device and has no values; load it first")
+        if not bool(torch.isfinite(tensor).all()):
+            count = int((~torch.isfinite(tensor)).sum())
+            raise CompileError(
+                f"{name}: {count} of {tensor.numel()} values are NaN or infinite; "
+                f"repair the training or the checkpoint"
+            )
+
+
+def _tensors(model: torch.nn.Module):
+    yield from model.named_parameters()
+    yield from model.named_buffers()
+
+
+def to_cpu_float32(model: torch.nn.Module) -> torch.nn.Module:
+    """The model itself if all it holds is float32 on the CPU, else such a copy."""
+    floats = [t for _, t in _tensors(model) if t.is_floating_point()]
+    if all(t.dtype == torch.float32 and t.device.type == "cpu" for t in floats):
+        return model
+    return copy.deepcopy(model).to("cpu").float()
+
+
+def check_samples(samples: Sequence[Any], channel_last: bool) -> list[torch.Tensor]:
+    """The samples as new contiguous float32 CPU tensors, batch first, 4-D ones as NCHW.
+
+    Parameters
+    ----------
+    samples : arrays or tensors, (batch, H, W, C) or (batch, F), any real dtype.
+    channel_last : False if 4-D samples are (batch, C, H, W).
+
+    Raises
+    ------
+    RasnaTypeError, RasnaValueError
+        No samples, a wrong rank, dtype or batch, or values that are NaN or infinite.
+    """
+    if not samples:
+        raise RasnaTypeError("compile needs one sample array per model input, none was given")
+    if not isinstance(channel_last, (bool, np.bool_)):
+        raise RasnaTypeError(f"channel_last must be True or False, {channel_last!r} was given")
+    result = [_check_sample(i, s, channel_last) for i, s in enumerate(samples)]
+    sizes = [len(s) for s in result]
+    if len(set(sizes)) > 1:
+        raise RasnaValueError(
+            f"all samples must have the same batch size, their batch sizes are "
+            f"{', '.join(map(str, sizes))}"
+        )
+    return result
+
+
+def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
+    name = f"sample {index}"
+    if isinstance(sample, torch.Tensor):
+        tensor = sample.detach().cpu()
+    else:
+        array = np.asarray(sample)
+        if array.dtype.kind not in "fiub":
+            raise RasnaTypeError(
+                f"{name} must be an array of real numbers, its dtype is {array.dtype}"
+            )
+        tensor = torch.from_numpy(array.astype(np.float32))
+    if tensor.is_complex():
+        raise RasnaTypeError(f"{name} must be an array of real numbers, its dtype is complex")
+    if tensor.dim() not in (2, 4):
+        layout = "(batch, H, W, C)" if channel_last else "(batch, C, H, W)"
+        raise RasnaValueError(
+            f"{name} must be {layout} or (batch, features), its shape is "
+            f"{tuple(tensor.shape)}; add the batch dimension if it is missing"
+        )
+    if 0 in tensor.shape:
+        raise RasnaValueError(f"{name} is empty, its shape is {tuple(tensor.shape)}")
+    tensor = tensor.to(torch.float32)
+    if tensor.dim() == 4 and channel_last:
+        tensor = tensor.permute(0, 3, 1, 2)
+    bad = int((~torch.isfinite(tensor)).sum())
+    if bad:
+        raise RasnaValueError(
+            f"{name} holds {bad} values that are NaN or infinite in float32; remove them"
+        )
+    return tensor.contiguous().clone()
