@@ -44,14 +44,12 @@ def _check_model(model: Any) -> None:
         raise RasnaTypeError(
             f"tune: model must be a torch.nn.Module, {type(model).__name__} was given"
         )
-    wrapped = {"OptimizedModule": "torch.compile", "GraphModule": "torch.fx"}
-    wrapped |= {"DataParallel": "DataParallel", "DistributedDataParallel": "DDP"}
-    kind = type(model).__name__
-    if isinstance(model, nn.parallel.DataParallel | nn.parallel.DistributedDataParallel) or (
-        kind == "OptimizedModule"
-    ):
+    wrapped = {"OptimizedModule": "torch.compile"}.get(type(model).__name__)
+    if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+        wrapped = type(model).__name__
+    if wrapped:
         raise TuneError(
-            f"tune: the model is wrapped by {wrapped[kind]}; tune the plain model first and "
+            f"tune: the model is wrapped by {wrapped}; tune the plain model first and "
             f"wrap it afterwards"
         )
 
@@ -80,14 +78,11 @@ def check_arguments(
         An argument has a wrong value; the message says what is allowed.
     """
     _check_model(model)
+    what = "tune: sp (fraction of zero weights) must be"
     if isinstance(sp, bool) or not isinstance(sp, numbers.Real):
-        raise RasnaTypeError(
-            f"tune: sp must be a number from 0 up to, not including, 1, not {sp!r}"
-        )
+        raise RasnaTypeError(f"{what} a number with 0 <= sp < 1, {sp!r} was given")
     if not 0 <= sp < 1:
-        raise TuneError(
-            f"tune: sp (fraction of zero weights) must be 0 <= sp < 1, {sp!r} was given"
-        )
+        raise TuneError(f"{what} 0 <= sp < 1, {sp!r} was given")
     bits = [_bits(name, value) for name, value in (("ab", ab), ("wb", wb), ("ib", ib))]
     if not isinstance(chpad, bool):
         raise RasnaTypeError(f"tune: chpad must be True or False, {chpad!r} was given")
