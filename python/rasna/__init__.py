@@ -57,7 +57,27 @@ _HOMES = {
     "TuneError": "errors",
 }
 
-__all__ = ["__version__", "compile", "tune", *_HOMES]
+__all__ = [
+    "__version__",
+    "compile",
+    "tune",
+    "Program",
+    "load",
+    "Runtime",
+    "RuntimeCSim",
+    "ClosedError",
+    "CompileError",
+    "GoldenError",
+    "NotOnBoardError",
+    "RasnaError",
+    "RasnaFileError",
+    "RasnaTypeError",
+    "RasnaValueError",
+    "RuntimeObjectError",
+    "SelfCheckError",
+    "TargetMismatchError",
+    "TuneError",
+]
 
 
 def tune(
