@@ -1,0 +1,89 @@
+#include "quads.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+
+namespace rasna {
+namespace {
+
+constexpr int MAX_UNSIGNED_PAIR = 128;  // 128 * 255 fits int16
+
+int magnitude(const Tap &tap) { return abs(static_cast<int>(tap.weight)); }
+
+// Fills quads pair by pair. The taps of a pair that is not there have weight 0 and the address of one that is.
+class QuadWriter {
+  public:
+    QuadWriter(std::vector<Quad> &quads, std::vector<uint8_t> *masks) : quads_(quads), masks_(masks) {}
+
+    void add_pair(const Tap &a, const Tap &b, int16_t sign) {
+        const int half = num_pairs_ % 2;
+        if (half == 0) {
+            quads_.push_back(Quad{{a.address, a.address, a.address, a.address}, {0, 0, 0, 0}, {sign, sign}});
+            if (masks_) masks_->insert(masks_->end(), 4, 0);
+        }
+        Quad &quad = quads_.back();
+        const Tap *const taps[2] = {&a, &b};
+        for (int i = 0; i < 2; i++) {
+            quad.address[2 * half + i] = taps[i]->address;
+            quad.weight[2 * half + i] = taps[i]->weight;
+            if (masks_) (*masks_)[masks_->size() - 4 + 2 * half + i] = taps[i]->lane_mask;
+        }
+        quad.sign[half] = sign;
+        num_pairs_++;
+    }
+
+    void add_alone(const Tap &a, int16_t sign) { add_pair(a, Tap{a.address, 0, a.lane_mask}, sign); }
+
+  private:
+    std::vector<Quad> &quads_;
+    std::vector<uint8_t> *masks_;
+    int num_pairs_ = 0;
+};
+
+// Any two neighbours.
+void pair_in_order(const Tap *taps, size_t num_taps, int16_t sign, QuadWriter &writer) {
+    for (size_t i = 0; i + 1 < num_taps; i += 2) writer.add_pair(taps[i], taps[i + 1], sign);
+    if (num_taps % 2) writer.add_alone(taps[num_taps - 1], sign);
+}
+
+// Pairs of the same sign.
+void pair_by_sign(std::vector<Tap> &taps, QuadWriter &writer) {
+    const auto middle = std::partition(taps.begin(), taps.end(), [](const Tap &t) { return t.weight > 0; });
+    const size_t num_positive = static_cast<size_t>(middle - taps.begin());
+    pair_in_order(taps.data(), num_positive, 1, writer);
+    pair_in_order(taps.data() + num_positive, taps.size() - num_positive, -1, writer);
+}
+
+// The largest magnitude with the smallest, as long as their sum is allowed. That gives the fewest pairs.
+void pair_by_magnitude(std::vector<Tap> &taps, QuadWriter &writer) {
+    std::vector<Tap> sorted(taps.size());
+    uint32_t starts[130] = {};
+    for (const Tap &t : taps) starts[magnitude(t) + 1]++;
+    for (int m = 1; m < 130; m++) starts[m] += starts[m - 1];
+    for (const Tap &t : taps) sorted[starts[magnitude(t)]++] = t;
+    for (size_t lo = 0, hi = sorted.size(); lo < hi;) {
+        const Tap &largest = sorted[--hi];
+        if (lo < hi && magnitude(sorted[lo]) + magnitude(largest) <= MAX_UNSIGNED_PAIR)
+            writer.add_pair(sorted[lo++], largest, 1);
+        else
+            writer.add_alone(largest, 1);
+    }
+}
+
+}  // namespace
+
+uint32_t append_quads(std::vector<Tap> &taps, bool is_signed, bool wants_pairs, std::vector<Quad> &quads,
+                      std::vector<uint8_t> *masks) {
+    const size_t before = quads.size();
+    QuadWriter writer(quads, masks);
+    if (!wants_pairs)
+        pair_in_order(taps.data(), taps.size(), 1, writer);
+    else if (is_signed)
+        pair_by_sign(taps, writer);
+    else
+        pair_by_magnitude(taps, writer);
+    return static_cast<uint32_t>(quads.size() - before);
+}
+
+}  // namespace rasna
