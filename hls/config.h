@@ -1,0 +1,50 @@
+// What every unit of the accelerator shares: the target's rules and the shape of its memories.
+#ifndef RASNA_HLS_CONFIG_H
+#define RASNA_HLS_CONFIG_H
+
+#include <stdint.h>
+
+#include "isa.h"
+#include "targets.h"
+
+namespace rasna {
+
+constexpr bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
+
+template <class T>
+struct CheckTarget {
+  static_assert(T::lanes == WORD_BYTES, "a map word holds one byte per lane");
+  static_assert(is_power_of_two(T::slices), "the number of slices must be a power of two");
+  static_assert(T::slices <= 128, "stripes_log2 has three bits: at most 128 slices");
+  static_assert(is_power_of_two(T::map_words), "map_words must be a power of two");
+  static_assert(T::map_words >= 4 && T::map_words <= 4096, "byte addresses have 15 bits");
+  static_assert(is_power_of_two(T::list_words), "list_words must be a power of two");
+  static_assert(is_power_of_two(T::table_entries), "table_entries must be a power of two");
+  static_assert(T::table_entries >= MIN_TABLE_ENTRIES, "one step must not wrap twice");
+  static_assert(is_power_of_two(T::acc_tiles), "acc_tiles must be a power of two");
+  static constexpr bool ok = true;
+};
+
+// Records of three rounds are alive at once: one is loaded, one computes, one is drained.
+constexpr int RECORD_ROUNDS = 4;
+
+// The memories of one machine. They are plain arrays and come as references, so that hardware
+// declares them static in a process and the simulator keeps them in a context.
+template <class T>
+struct Memory {
+  static_assert(CheckTarget<T>::ok, "the target is legal");
+  // Words with even number in bank 0, odd ones in bank 1: a vector of 8 bytes touches one of each.
+  typedef uint64_t Map[T::slices][2][T::map_words / 2];
+  // Two halves: one is read while the other receives the lists of the next round.
+  typedef uint64_t List[T::slices][2 * T::list_words];
+  // offset, lane_mask, is_signed and last of every entry; a copy per slice, for a port per slice.
+  typedef uint32_t Table[T::slices][T::table_entries];
+  typedef int16_t MoveOffset[T::table_entries];
+  typedef int32_t Accumulator[T::slices][T::acc_tiles][T::lanes];
+  // Second words of the channel records: what the drain needs to know.
+  typedef uint64_t Record[RECORD_ROUNDS * T::slices];
+};
+
+}  // namespace rasna
+
+#endif

@@ -1,0 +1,99 @@
+// Drain: requantizes the finished tile, one word per cycle, while the next tile accumulates.
+#ifndef RASNA_HLS_DRAIN_H
+#define RASNA_HLS_DRAIN_H
+
+#include <stdint.h>
+
+#include "config.h"
+#include "map_memory.h"
+#include "requantize.h"
+#include "walk.h"
+
+namespace rasna {
+
+// Accumulators of a slice.
+template <class T>
+struct Lanes {
+  int32_t v[T::lanes];
+};
+
+// Words that are left of the tile, in the order of the slices.
+struct Drain {
+  uint16_t left;
+  uint8_t slice, copy, stripe;
+  uint8_t round;   // number of the tile's round modulo RECORD_ROUNDS
+  uint16_t x;
+  bool last_word;  // of a row: lanes behind last_lanes are filled
+  int32_t first_row, row;
+};
+
+inline Drain drain_begin(uint16_t num_words, uint8_t round, Tile tile, bool last_word) {
+  const int32_t row = (int32_t)tile.row;
+  const Drain drain = {num_words, 0, 0, 0, round, tile.word, last_word, row, row};
+  return drain;
+}
+
+inline void drain_advance(Drain &drain, int stripes_log2, uint16_t tile_rows) {
+  const bool last_stripe = (int)drain.stripe == (1 << stripes_log2) - 1;
+  drain.row = last_stripe ? drain.first_row : drain.row + (int32_t)tile_rows;
+  drain.stripe = last_stripe ? (uint8_t)0 : (uint8_t)(drain.stripe + 1);
+  drain.copy = last_stripe ? (uint8_t)(drain.copy + 1) : drain.copy;
+  drain.slice = (uint8_t)(drain.slice + 1);
+  drain.left = drain.left == 0 ? (uint16_t)0 : (uint16_t)(drain.left - 1);
+}
+
+// One word of 8 requantized bytes.
+template <class T>
+inline uint64_t requantize_word(const Lanes<T> &acc, const ChannelRecord &record,
+                                const RequantizeLimits &limits) {
+  uint64_t word = 0;
+  for (int p = 0; p < T::lanes; p++) {
+#pragma HLS unroll
+    const int16_t v =
+        requantize(acc.v[p], record.pre_shift, record.multiplier, record.shift, limits);
+    word |= (uint64_t)(uint8_t)v << (8 * p);
+  }
+  return word;
+}
+
+struct DrainedWord {
+  bool enable;
+  uint64_t data;
+  int32_t row;    // destination row
+  uint16_t word;  // word address without the stripe's origin
+};
+
+template <class T>
+inline DrainedWord drain_word(const Drain &drain, const Taps &f, const Destination &d,
+                              const RequantizeLimits &limits, const Lanes<T> (&shadow)[T::slices],
+                              const typename Memory<T>::Record &record_mem) {
+  const uint64_t second =
+      record_mem[drain.round * T::slices + (drain.copy & (T::slices - 1))];
+  const uint64_t words[2] = {0, second};
+  const ChannelRecord record = decode_channel_record(words);
+  Lanes<T> acc;
+  for (int p = 0; p < T::lanes; p++) {
+#pragma HLS unroll
+    int32_t lane[T::slices];
+#pragma HLS array_partition variable=lane complete
+    for (int s = 0; s < T::slices; s++) {
+#pragma HLS unroll
+      lane[s] = shadow[s].v[p];
+    }
+    acc.v[p] = select_slice<T>(lane, drain.slice);
+  }
+  const uint64_t word = requantize_word<T>(acc, record, limits);
+  const int valid_lanes = drain.last_word ? (int)f.last_lanes : WORD_BYTES;
+  DrainedWord out;
+  out.enable = drain.left != 0 && drain.row >= (int32_t)f.row_first &&
+               drain.row < (int32_t)f.row_limit;
+  out.data = fill_lanes(word, valid_lanes, f.fill);
+  out.row = drain.row + (int32_t)d.row;
+  out.word = (uint16_t)(d.base + (uint32_t)record.out_channel * (uint32_t)d.channel_step +
+                        (uint32_t)out.row * (uint32_t)d.row_step + drain.x);
+  return out;
+}
+
+}  // namespace rasna
+
+#endif

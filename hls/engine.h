@@ -1,0 +1,90 @@
+// Engine: takes one instruction after another from the stream and executes it.
+#ifndef RASNA_HLS_ENGINE_H
+#define RASNA_HLS_ENGINE_H
+
+#include <stdint.h>
+
+#include "config.h"
+#include "fetch.h"
+#include "tiles.h"
+#include "transfer.h"
+
+namespace rasna {
+
+// Where the segments begin, in words of 8 bytes.
+template <class Address>
+struct SegmentBases {
+  Address input, output, scratch;
+};
+
+template <class Address>
+inline Address load_base(const SegmentBases<Address> &bases, uint8_t segment) {
+  return segment == SEGMENT_INPUT ? bases.input : bases.scratch;
+}
+
+template <class Address>
+inline Address store_base(const SegmentBases<Address> &bases, uint8_t segment) {
+  return segment == SEGMENT_OUTPUT ? bases.output : bases.scratch;
+}
+
+template <class Stream>
+InstructionWords read_instruction(Stream &words) {
+  InstructionWords instruction = {};
+  for (int i = 0; i < INSTRUCTION_WORDS; i++) {
+#pragma HLS pipeline II=1
+    shift_in(instruction, words.read());
+  }
+  return instruction;
+}
+
+// LOAD and FILL share a loop; so do TAPS and MOVE.
+inline RowsJob rows_job_of(const InstructionWords &instruction, uint8_t opcode) {
+  return opcode == OPCODE_LOAD ? rows_job(decode_load(instruction.word))
+                               : rows_job(decode_fill(instruction.word));
+}
+
+// Executes one instruction; what it did is in memory when it returns. Gives an error code.
+template <class T, class Port, class Address, class Stream>
+int execute(const InstructionWords &instruction, Port &port, const SegmentBases<Address> &bases,
+            Stream &words, typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
+            typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
+            typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem) {
+  const uint8_t opcode = (uint8_t)instruction.word[0];
+  int error = ERROR_OK;
+  switch (opcode) {
+    case OPCODE_END:
+      break;
+    case OPCODE_FILL:
+    case OPCODE_LOAD: {
+      const Load f = decode_load(instruction.word);
+      rows_step<T>(rows_job_of(instruction, opcode), runs_of(f, load_base(bases, f.segment)), port,
+                   map_mem);
+      break;
+    }
+    case OPCODE_STORE: {
+      const Store f = decode_store(instruction.word);
+      store_step<T>(f, runs_of(f, store_base(bases, f.segment)), port, map_mem);
+      break;
+    }
+    case OPCODE_TABLE:
+      table_step<T>(decode_table(instruction.word), words, table_mem, move_mem);
+      break;
+    case OPCODE_TAPS:
+    case OPCODE_MOVE: {
+      const InstructionWords nothing = {};
+      const bool is_move = opcode == OPCODE_MOVE;
+      const TilesJob job = is_move ? move_job(decode_move(instruction.word))
+                                   : taps_job<T>(decode_taps(instruction.word));
+      const Taps taps = decode_taps(is_move ? nothing.word : instruction.word);
+      tiles_step<T>(job, taps, words, map_mem, list_mem, table_mem, move_mem, acc_mem, record_mem);
+      break;
+    }
+    default:
+      error = ERROR_BAD_OPCODE;
+  }
+  return error;
+}
+
+}  // namespace rasna
+
+#endif

@@ -1,0 +1,67 @@
+// Fetch: reads the program and sends it to the engine as one stream of 64-bit words: every
+// instruction, and right behind TABLE and TAPS the words that they need.
+#ifndef RASNA_HLS_FETCH_H
+#define RASNA_HLS_FETCH_H
+
+#include <stdint.h>
+
+#include "isa.h"
+
+namespace rasna {
+
+// An instruction as words; the newest word is shifted in behind the others.
+struct InstructionWords {
+  uint64_t word[INSTRUCTION_WORDS];
+};
+
+inline void shift_in(InstructionWords &instruction, uint64_t word) {
+  for (int i = 0; i < INSTRUCTION_WORDS - 1; i++) {
+#pragma HLS unroll
+    instruction.word[i] = instruction.word[i + 1];
+  }
+  instruction.word[INSTRUCTION_WORDS - 1] = word;
+}
+
+// After these, both processes stop: the engine reports what it was.
+inline bool is_last(uint8_t opcode) { return opcode == OPCODE_END || opcode >= NUM_OPCODES; }
+
+// The words in the program that belong to an instruction. A TAPS that computes nothing has none.
+struct StreamPlace {
+  uint32_t address, num_words;
+};
+
+inline StreamPlace stream_place(const InstructionWords &instruction) {
+  const Table table = decode_table(instruction.word);
+  const Taps taps = decode_taps(instruction.word);
+  const bool computes = taps.num_channels != 0 && taps.tile_rows != 0 && taps.tile_words != 0;
+  StreamPlace place = {0, 0};
+  if (table.opcode == OPCODE_TABLE) place = {table.stream_addr, table.num_entries};
+  if (table.opcode == OPCODE_TAPS && computes) place = {taps.stream_addr, taps.stream_words};
+  return place;
+}
+
+// One instruction. `pc` is its number; false after the last one.
+template <class Port, class Address, class Stream>
+bool fetch_step(Port &port, Address program_base, uint32_t pc, Stream &words) {
+  InstructionWords instruction = {};
+  port.read_request(program_base + pc * INSTRUCTION_WORDS, INSTRUCTION_WORDS);
+  for (int i = 0; i < INSTRUCTION_WORDS; i++) {
+#pragma HLS pipeline II=1
+    const uint64_t word = port.read();
+    shift_in(instruction, word);
+    words.write(word);
+  }
+  const StreamPlace place = stream_place(instruction);
+  if (place.num_words != 0) {
+    port.read_request(program_base + place.address, place.num_words);
+    for (uint32_t i = 0; i < place.num_words; i++) {
+#pragma HLS pipeline II=1
+      words.write(port.read());
+    }
+  }
+  return !is_last((uint8_t)instruction.word[0]);
+}
+
+}  // namespace rasna
+
+#endif

@@ -1,0 +1,160 @@
+// Map memory: even and odd word banks, the byte funnel, and the rule where a word is stored.
+#ifndef RASNA_HLS_MAP_MEMORY_H
+#define RASNA_HLS_MAP_MEMORY_H
+
+#include <stdint.h>
+
+#include "config.h"
+
+namespace rasna {
+
+// ---------------------------------------------------------------- reading
+
+// The 8 bytes from `shift` on of the 16 bytes (low, high): three levels of two-way selects.
+inline uint64_t funnel(uint64_t low, uint64_t high, int shift) {
+  const uint64_t low4 = shift & 4 ? low >> 32 | high << 32 : low;
+  const uint64_t high4 = shift & 4 ? high >> 32 : high;
+  const uint64_t low2 = shift & 2 ? low4 >> 16 | high4 << 48 : low4;
+  const uint64_t high2 = shift & 2 ? high4 >> 16 : high4;
+  return shift & 1 ? low2 >> 8 | high2 << 56 : low2;
+}
+
+// The vector of 8 bytes at any byte address: word w = address / 8 and the word behind it. One of
+// the two is even and one odd, so each bank is read once: even bank at (w + 1) / 2, odd at w / 2.
+template <class T>
+inline uint64_t read_vector(const uint64_t (&banks)[2][T::map_words / 2], uint16_t address) {
+  constexpr int mask = T::map_words / 2 - 1;
+  const int word = address >> 3;
+  const uint64_t even = banks[0][((word + 1) >> 1) & mask];
+  const uint64_t odd = banks[1][(word >> 1) & mask];
+  const bool starts_odd = word & 1;
+  return funnel(starts_odd ? odd : even, starts_odd ? even : odd, address & 7);
+}
+
+// Lane p of a vector as a number.
+inline int16_t lane_value(uint64_t vector, int lane, bool is_signed) {
+  const uint8_t byte = (uint8_t)(vector >> (8 * lane));
+  return is_signed ? (int16_t)(int8_t)byte : (int16_t)byte;
+}
+
+// ---------------------------------------------------------------- writing
+
+template <class T>
+inline void write_bank(uint64_t (&banks)[2][T::map_words / 2], bool enable, uint16_t word,
+                       uint64_t data) {
+  constexpr int mask = T::map_words / 2 - 1;
+  const int index = (word >> 1) & mask;
+  if (enable && (word & 1) == 0) banks[0][index] = data;
+  if (enable && (word & 1) == 1) banks[1][index] = data;
+}
+
+// The destination fields of TAPS and LOAD.
+struct Destination {
+  uint16_t base, channel_step, row_step, rows, halo_top, local_rows, height;
+  int16_t row;
+  bool circular;
+  uint8_t stripes_log2;
+};
+
+template <class Fields>
+inline Destination destination_of(const Fields &f) {
+  const Destination d = {f.out_base,       f.out_channel_step, f.out_row_step, f.out_rows,
+                         f.out_halo_top,   f.out_local_rows,   f.out_height,   f.out_row,
+                         f.circular_rows != 0, f.out_stripes_log2};
+  return d;
+}
+
+// What a stripe adds to a row number to get its local row, and that times row_step.
+struct StripeOrigin {
+  int32_t rows;
+  uint16_t words;
+};
+
+inline StripeOrigin first_origin(const Destination &d) {
+  const StripeOrigin origin = {(int32_t)d.halo_top,
+                               (uint16_t)((uint32_t)d.halo_top * (uint32_t)d.row_step)};
+  return origin;
+}
+
+// The origin of the next stripe. Circular ones stay within 0 ... height - 1, so that a row needs
+// one comparison to come back into the map.
+inline StripeOrigin next_origin(StripeOrigin origin, const Destination &d) {
+  const int32_t down = origin.rows - (int32_t)d.rows;
+  const bool wraps = d.circular && down < 0;
+  const uint32_t step_rows = (uint32_t)d.rows - (wraps ? (uint32_t)d.height : 0u);
+  StripeOrigin next;
+  next.rows = wraps ? down + (int32_t)d.height : down;
+  next.words = (uint16_t)(origin.words - step_rows * (uint32_t)d.row_step);
+  return next;
+}
+
+struct Place {
+  bool stored;
+  uint16_t word;
+};
+
+// write_word of docs/machine.md for one stripe. `word` is out_base + c*out_channel_step +
+// row*out_row_step + x, the same for all stripes.
+inline Place place_row(int32_t row, uint16_t word, StripeOrigin origin, const Destination &d) {
+  const int32_t straight = row + origin.rows;
+  const bool wraps = d.circular && straight >= (int32_t)d.height;
+  const int32_t local = wraps ? straight - (int32_t)d.height : straight;
+  const uint16_t back = (uint16_t)((uint32_t)d.height * (uint32_t)d.row_step);
+  Place place;
+  place.stored = local >= 0 && local < (int32_t)d.local_rows;
+  place.word = (uint16_t)(word + origin.words - (wraps ? back : (uint16_t)0));
+  return place;
+}
+
+// Origins of all slices, one stripe per cycle.
+template <class T>
+inline void set_origins(const Destination &d, StripeOrigin (&origins)[T::slices]) {
+  StripeOrigin origin = first_origin(d);
+  const int num_stripes = 1 << (d.stripes_log2 & 7);
+  for (int stripe = 0; stripe < num_stripes; stripe++) {
+#pragma HLS pipeline II=1
+    for (int s = 0; s < T::slices; s++) {
+#pragma HLS unroll
+      if ((s & (num_stripes - 1)) == stripe) origins[s] = origin;
+    }
+    origin = next_origin(origin, d);
+  }
+}
+
+// Bytes behind the last valid lane of a row's last word are replaced.
+inline uint64_t fill_lanes(uint64_t word, int valid_lanes, uint8_t fill) {
+  uint64_t filled = 0;
+  for (int p = 0; p < WORD_BYTES; p++) {
+#pragma HLS unroll
+    const uint64_t byte = p < valid_lanes ? (word >> (8 * p)) & 0xff : (uint64_t)fill;
+    filled |= byte << (8 * p);
+  }
+  return filled;
+}
+
+// values[index] as a tree of two-way selects: slices are separate memories or registers, which an
+// index cannot reach.
+template <class T, class Value>
+inline Value select_slice(const Value (&values)[T::slices], int index) {
+  Value level[T::slices];
+#pragma HLS array_partition variable=level complete
+  for (int s = 0; s < T::slices; s++) {
+#pragma HLS unroll
+    level[s] = values[s];
+  }
+  for (int bit = 0; bit < T::slices_log2; bit++) {
+#pragma HLS unroll
+    for (int s = 0; s < T::slices / 2; s++) {
+#pragma HLS unroll
+      if (s < T::slices >> (bit + 1)) {
+        const Value even = level[2 * s], odd = level[2 * s + 1];
+        level[s] = (index >> bit) & 1 ? odd : even;
+      }
+    }
+  }
+  return level[0];
+}
+
+}  // namespace rasna
+
+#endif

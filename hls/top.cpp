@@ -1,0 +1,76 @@
+// The accelerator's top: interfaces and queues only. Two processes, joined by one stream: fetch
+// reads the program as far ahead as the stream is deep, engine executes it.
+//
+// Addresses are words of 8 bytes from physical address 0 on. `status` gets one token per run:
+// bits 7:0 the error code, bits 39:8 the number of the instruction that ended the run.
+#include <stdint.h>
+
+#include "engine.h"
+#include "fetch.h"
+#include "hls_burst_maxi.h"
+#include "hls_stream.h"
+
+using namespace rasna;
+
+typedef hls::burst_maxi<uint64_t> MemoryPort;
+typedef hls::stream<uint64_t> WordStream;
+
+// One BRAM36: what fetch may read ahead.
+constexpr int PREFETCH_WORDS = 512;
+
+void fetch(MemoryPort port, uint32_t program_base, WordStream &words) {
+  uint32_t pc = 0;
+  bool run = true;
+  while (run) {
+    run = fetch_step(port, program_base, pc, words);
+    pc++;
+  }
+}
+
+void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t scratch_base,
+            WordStream &words, WordStream &status) {
+  static Memory<Target>::Map map_mem;
+#pragma HLS array_partition variable=map_mem complete dim=1
+#pragma HLS array_partition variable=map_mem complete dim=2
+#pragma HLS bind_storage variable=map_mem type=ram_s2p impl=bram
+  static Memory<Target>::List list_mem;
+#pragma HLS array_partition variable=list_mem complete dim=1
+#pragma HLS bind_storage variable=list_mem type=ram_s2p impl=bram
+  static Memory<Target>::Table table_mem;
+#pragma HLS array_partition variable=table_mem complete dim=1
+#pragma HLS bind_storage variable=table_mem type=ram_s2p impl=lutram
+  static Memory<Target>::MoveOffset move_mem;
+  static Memory<Target>::Accumulator acc_mem;
+#pragma HLS array_partition variable=acc_mem complete dim=1
+#pragma HLS array_partition variable=acc_mem complete dim=3
+#pragma HLS bind_storage variable=acc_mem type=ram_s2p impl=lutram
+  static Memory<Target>::Record record_mem;
+#pragma HLS bind_storage variable=record_mem type=ram_s2p impl=lutram
+  const SegmentBases<uint32_t> bases = {input_base, output_base, scratch_base};
+  uint32_t pc = 0;
+  bool run = true;
+  while (run) {
+    const InstructionWords instruction = read_instruction(words);
+    const int error = execute<Target>(instruction, port, bases, words, map_mem, list_mem,
+                                      table_mem, move_mem, acc_mem, record_mem);
+    run = !is_last((uint8_t)instruction.word[0]);
+    if (!run) status.write((uint64_t)pc << 8 | (uint64_t)(uint8_t)error);
+    pc++;
+  }
+}
+
+extern "C" void rasna_top(MemoryPort program, MemoryPort data, uint32_t program_base,
+                          uint32_t input_base, uint32_t output_base, uint32_t scratch_base,
+                          WordStream &status) {
+#pragma HLS interface mode=m_axi port=program bundle=program offset=off
+#pragma HLS interface mode=m_axi port=data bundle=data offset=off
+#pragma HLS interface mode=ap_none port=program_base
+#pragma HLS interface mode=ap_none port=input_base
+#pragma HLS interface mode=ap_none port=output_base
+#pragma HLS interface mode=ap_none port=scratch_base
+#pragma HLS interface mode=ap_ctrl_hs port=return
+#pragma HLS dataflow
+  hls::stream<uint64_t, PREFETCH_WORDS> words;
+  fetch(program, program_base, words);
+  engine(data, input_base, output_base, scratch_base, words, status);
+}

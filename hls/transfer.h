@@ -1,0 +1,217 @@
+// LOAD and FILL, STORE, TABLE: one word per cycle between memory and the slices.
+//
+// Port has the calls of hls::burst_maxi<uint64_t>: read_request, read, write_request, write,
+// write_response. Stream has read().
+#ifndef RASNA_HLS_TRANSFER_H
+#define RASNA_HLS_TRANSFER_H
+
+#include <stdint.h>
+
+#include "config.h"
+#include "map_memory.h"
+#include "walk.h"
+
+namespace rasna {
+
+// Requests that are sent before the words of the first one are taken: memory answers late.
+constexpr int RUNS_AHEAD = 4;
+
+// A transfer of channels x rows x words as contiguous runs, as long as the steps allow: all of
+// it, one channel, or one row. An address counts words of 8 bytes: 32 bits in hardware.
+template <class Address>
+struct Runs {
+  Address address, channel_address;
+  uint32_t channel_step, row_step;
+  uint32_t num_words;  // of a run
+  uint32_t num_runs;
+  uint16_t rows_per_channel, row;  // runs of a channel, and which of them is next
+};
+
+template <class Fields, class Address>
+inline Runs<Address> runs_of(const Fields &f, Address segment_base) {
+  const uint32_t row_words = f.num_words;
+  const uint32_t channel_words = (uint32_t)f.num_rows * row_words;
+  const bool rows_join = f.dram_row_step == f.num_words || f.num_rows == 1;
+  const bool all_join =
+      rows_join && (f.dram_channel_step == channel_words || f.num_channels == 1);
+  Runs<Address> runs;
+  runs.address = segment_base + f.dram_addr;
+  runs.channel_address = runs.address;
+  runs.channel_step = f.dram_channel_step;
+  runs.row_step = f.dram_row_step;
+  runs.num_words = all_join    ? (uint32_t)f.num_channels * channel_words
+                   : rows_join ? channel_words
+                               : row_words;
+  runs.num_runs = all_join    ? 1u
+                  : rows_join ? (uint32_t)f.num_channels
+                              : (uint32_t)f.num_channels * (uint32_t)f.num_rows;
+  runs.rows_per_channel = rows_join ? (uint16_t)1 : f.num_rows;
+  runs.row = 0;
+  return runs;
+}
+
+template <class Address>
+inline void next_run(Runs<Address> &runs) {
+  const bool last = runs.row + 1 == (int)runs.rows_per_channel;
+  const Address channel_address = runs.channel_address + runs.channel_step;
+  runs.address = last ? channel_address : runs.address + runs.row_step;
+  runs.channel_address = last ? channel_address : runs.channel_address;
+  runs.row = last ? (uint16_t)0 : (uint16_t)(runs.row + 1);
+  runs.num_runs--;
+}
+
+// What LOAD and FILL have in common: FILL is a LOAD of rows whose words come from nowhere.
+struct RowsJob {
+  bool from_memory;
+  uint16_t num_channels, num_rows, num_words;
+  uint8_t last_lanes, fill;
+  Destination destination;
+};
+
+inline RowsJob rows_job(const Load &f) {
+  const RowsJob job = {true,         f.num_channels, f.num_rows, f.num_words,
+                       f.last_lanes, f.fill,         destination_of(f)};
+  return job;
+}
+
+// One stripe that all slices hold, one row per block.
+inline RowsJob rows_job(const Fill &f) {
+  const Destination d = {f.out_base, 0, f.block_step, f.num_blocks, 0, f.num_blocks, 0, 0, false, 0};
+  const RowsJob job = {false, 1, f.num_blocks, f.num_words, 0, f.fill, d};
+  return job;
+}
+
+inline bool is_empty(uint16_t num_channels, uint16_t num_rows, uint16_t num_words) {
+  return num_channels == 0 || num_rows == 0 || num_words == 0;
+}
+
+// Writes the rows; takes as many words from the port as it writes, which were requested up to
+// RUNS_AHEAD runs before they are read.
+template <class T, class Address, class Port>
+void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memory<T>::Map &map_mem) {
+  if (is_empty(job.num_channels, job.num_rows, job.num_words)) return;
+  StripeOrigin origins[T::slices];
+#pragma HLS array_partition variable=origins complete
+  set_origins<T>(job.destination, origins);
+  const uint32_t run_words = runs.num_words;
+  for (int i = 0; i < RUNS_AHEAD; i++) {
+    if (job.from_memory && runs.num_runs != 0) {
+      port.read_request(runs.address, run_words);
+      next_run(runs);
+    }
+  }
+  const Destination d = job.destination;
+  const WalkSteps steps = {d.channel_step, d.row_step, 1};
+  const uint32_t first_row_words = (uint32_t)(int32_t)d.row * (uint32_t)d.row_step;
+  Walk walk = walk_from((uint16_t)(d.base + first_row_words));
+  Tile tile = {0, 0};
+  uint16_t channels_left = job.num_channels;
+  uint32_t run_left = run_words;
+  while (channels_left != 0) {
+#pragma HLS pipeline II=1
+    const bool last_word = tile.word == job.num_words - 1;
+    const bool last_row = tile.row == job.num_rows - 1;
+    uint64_t word = 0;
+    if (job.from_memory) word = port.read();
+    if (job.from_memory && run_left == 1 && runs.num_runs != 0) {
+      port.read_request(runs.address, run_words);
+      next_run(runs);
+    }
+    run_left = run_left == 1 ? run_words : run_left - 1;
+    const int valid_lanes = !job.from_memory ? 0 : last_word ? (int)job.last_lanes : WORD_BYTES;
+    word = fill_lanes(word, valid_lanes, job.fill);
+    const int32_t row = (int32_t)tile.row + (int32_t)d.row;
+    for (int s = 0; s < T::slices; s++) {
+#pragma HLS unroll
+      const Place place = place_row(row, walk.word, origins[s], d);
+      write_bank<T>(map_mem[s], place.stored, place.word, word);
+    }
+    if (last_word && last_row) channels_left--;
+    walk = walk_on(walk, steps, last_word, last_row);
+    tile = tile_after(tile, last_word, last_row);
+  }
+}
+
+// Where STORE reads: stripe, row within it, and the word address at the start of channel and row.
+struct StoreRow {
+  uint16_t stripe, row;
+  uint16_t channel_word, row_word;
+};
+
+inline StoreRow next_store_row(StoreRow at, const Store &f, bool last_row, uint16_t halo_words) {
+  const bool stripe_ends = at.row + 1 == (int)f.src_rows;
+  const uint16_t channel = (uint16_t)(at.channel_word + f.src_channel_step);
+  StoreRow next;
+  next.stripe = last_row ? (uint16_t)0 : (uint16_t)(at.stripe + (stripe_ends ? 1 : 0));
+  next.row = last_row || stripe_ends ? (uint16_t)0 : (uint16_t)(at.row + 1);
+  next.channel_word = last_row ? channel : at.channel_word;
+  next.row_word = last_row      ? (uint16_t)(channel + halo_words)
+                  : stripe_ends ? (uint16_t)(at.channel_word + halo_words)
+                                : (uint16_t)(at.row_word + f.src_row_step);
+  return next;
+}
+
+// Reads one word per cycle from all slices, keeps the owner's. At most RUNS_AHEAD bursts wait for
+// their response; all have come when the step ends, so that a LOAD may follow.
+template <class T, class Address, class Port>
+void store_step(const Store &f, Runs<Address> runs, Port &port, const typename Memory<T>::Map &map_mem) {
+  if (is_empty(f.num_channels, f.num_rows, f.num_words)) return;
+  constexpr int mask = T::map_words / 2 - 1;
+  const uint16_t halo_words = (uint16_t)((uint32_t)f.src_halo_top * (uint32_t)f.src_row_step);
+  const uint32_t run_words = runs.num_words;
+  StoreRow at = {0, 0, f.src_base, (uint16_t)(f.src_base + halo_words)};
+  Tile tile = {0, 0};
+  uint16_t channels_left = f.num_channels;
+  uint32_t run_left = run_words;
+  int waiting = 0;
+  bool run_starts = true;
+  while (channels_left != 0) {
+#pragma HLS pipeline II=1
+    const bool last_word = tile.word == f.num_words - 1;
+    const bool last_row = tile.row == f.num_rows - 1;
+    if (run_starts && waiting == RUNS_AHEAD) port.write_response();
+    if (run_starts) {
+      port.write_request(runs.address, run_words);
+      next_run(runs);
+      waiting = waiting == RUNS_AHEAD ? waiting : waiting + 1;
+    }
+    const uint16_t word = (uint16_t)(at.row_word + tile.word);
+    uint64_t words[T::slices];
+#pragma HLS array_partition variable=words complete
+    for (int s = 0; s < T::slices; s++) {
+#pragma HLS unroll
+      const uint64_t even = map_mem[s][0][(word >> 1) & mask];
+      const uint64_t odd = map_mem[s][1][(word >> 1) & mask];
+      words[s] = word & 1 ? odd : even;
+    }
+    port.write(select_slice<T>(words, at.stripe));
+    run_starts = run_left == 1;
+    run_left = run_left == 1 ? run_words : run_left - 1;
+    if (last_word && last_row) channels_left--;
+    if (last_word) at = next_store_row(at, f, last_row, halo_words);
+    tile = tile_after(tile, last_word, last_row);
+  }
+  for (int i = 0; i < RUNS_AHEAD; i++) {
+    if (i < waiting) port.write_response();
+  }
+}
+
+// The offset table: the same entries for all slices, and MOVE's destination offsets once.
+template <class T, class Stream>
+void table_step(const Table &f, Stream &words, typename Memory<T>::Table &table_mem,
+                typename Memory<T>::MoveOffset &move_mem) {
+  for (uint16_t i = 0; i < f.num_entries; i++) {
+#pragma HLS pipeline II=1
+    const uint64_t word = words.read();
+    const int index = i & (T::table_entries - 1);
+    for (int s = 0; s < T::slices; s++) {
+#pragma HLS unroll
+      table_mem[s][index] = (uint32_t)word;
+    }
+    move_mem[index] = decode_table_entry(&word).out_offset;
+  }
+}
+
+}  // namespace rasna
+
+#endif
