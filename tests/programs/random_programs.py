@@ -126,6 +126,11 @@ class _Generator:
         circular = self.flag()
         out_rows = self.between(1, max(1, -(-num_rows // stripes)) + 1)
         halo_top = self.below(3)
+        out_row, out_height = self.between(-2, 2), self.below(5)
+        if circular:
+            out_height = num_rows + self.below(3)
+            out_row = self.below(out_height - num_rows + 1)
+            out_rows, halo_top = min(out_rows, out_height), min(halo_top, out_height)
         local_rows = min(out_rows + halo_top + self.below(3), 8)
         row_step = num_words + self.below(3)
         channel_step = local_rows * row_step + self.below(3)
@@ -138,8 +143,8 @@ class _Generator:
             circular_rows=circular, out_stripes_log2=log2,
             out_base=region.base + self.below(region.num_words - extent + 1),
             out_channel_step=channel_step, out_row_step=row_step, out_rows=out_rows,
-            out_halo_top=halo_top, out_local_rows=local_rows, out_row=self.between(-2, 2),
-            out_height=num_rows + self.below(3) if circular else self.below(5),
+            out_halo_top=halo_top, out_local_rows=local_rows, out_row=out_row,
+            out_height=out_height,
         )
 
     def _load(self, segment: Segment = Segment.INPUT, available: int | None = None) -> None:

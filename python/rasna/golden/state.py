@@ -118,7 +118,7 @@ class State:
         """
         num_stripes = self.num_stripes(fields, "out_stripes_log2")
         if fields["circular_rows"]:
-            self.check_counts(fields, "out_height")
+            self._check_circular(fields, row)
         found = []
         for stripe in range(num_stripes):
             local = row - stripe * fields["out_rows"] + fields["out_halo_top"]
@@ -137,6 +137,20 @@ class State:
             self.check_distinct("out_base", address, "map word")
             found.append((chosen, address))
         return found
+
+    def _check_circular(self, fields: dict[str, int], row: np.ndarray) -> None:
+        """Refuse what one comparison could not bring back into the map."""
+        self.check_counts(fields, "out_height")
+        height = fields["out_height"]
+        self.check_field(fields, "out_rows", 0, height)
+        self.check_field(fields, "out_halo_top", 0, height)
+        outside = row[(row < 0) | (row >= height)]
+        if outside.size:
+            raise self.fail(
+                "out_row",
+                f"row {outside[0]} is written, circular rows are 0 to {height - 1}",
+                isa.Error.BAD_FIELD,
+            )
 
     def write_words(
         self, places: list[tuple[np.ndarray, np.ndarray]], words: np.ndarray, stripes_log2: int
