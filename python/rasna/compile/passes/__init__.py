@@ -1,0 +1,43 @@
+"""Rewriting of float graphs: small passes in a fixed order, a legality check after each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..floatgraph import FloatGraph
+from .check import check
+from .dead_code import remove_dead_code
+from .dropout import drop_dropout
+from .fold_clamp import fold_clamp
+from .hoist_clamp import hoist_clamp
+from .merge_affine import merge_affine
+from .merge_reshape import merge_reshape
+
+Pass = Callable[[FloatGraph], None]
+
+PASSES: tuple[Pass, ...] = (
+    drop_dropout,
+    merge_reshape,
+    remove_dead_code,
+    merge_affine,
+    hoist_clamp,
+    fold_clamp,
+)
+
+
+def simplify(graph: FloatGraph, passes: Sequence[Pass] = PASSES) -> FloatGraph:
+    """Run the passes on ``graph`` in place and return it.
+
+    Raises RuntimeError, which names the pass, when one leaves an illegal graph.
+    """
+    check(graph, "capture")
+    for rewrite in passes:
+        rewrite(graph)
+        check(graph, rewrite.__name__)
+    return graph
+
+
+__all__ = [
+    "PASSES", "Pass", "check", "drop_dropout", "fold_clamp", "hoist_clamp", "merge_affine",
+    "merge_reshape", "remove_dead_code", "simplify",
+]  # fmt: skip

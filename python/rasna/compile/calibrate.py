@@ -1,0 +1,71 @@
+"""Run the float graph on the samples and choose the type of every tensor that is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ..graph import FixedPoint
+from . import floatgraph as fg
+from .execute import per_channel, run
+from .quantize import choose_type
+
+KEEPS_TYPE = (fg.MaxPool, fg.Reshape, fg.Dropout)  # their results have their input's type
+
+
+def nonnegative_nodes(
+    graph: fg.FloatGraph, root: torch.nn.Module, inputs: Sequence[bool]
+) -> dict[str, bool]:
+    """For every node, whether its values can never be negative, whatever the samples are.
+
+    inputs: the same for every model input; for these only the samples can tell.
+    """
+    known: dict[str, bool] = {}
+    for node in graph.nodes.values():
+        before = [known[name] for name in node.inputs]
+        known[node.name] = _is_nonnegative(graph, root, node, before, inputs)
+    return known
+
+
+def _is_nonnegative(graph, root, node: fg.Node, before: list[bool], inputs) -> bool:
+    op = node.op
+    if isinstance(op, fg.Input):
+        return bool(inputs[op.index])
+    if getattr(op, "clamp", fg.UNBOUNDED)[0] >= 0 and not isinstance(op, fg.MaxPool):
+        return True
+    if isinstance(op, (*KEEPS_TYPE, fg.AvgPool)):
+        return before[0]
+    if isinstance(op, fg.Clamp):
+        return before[0] and op.clamp[1] >= 0
+    if isinstance(op, fg.Sum):
+        return all(before) and min(op.coefficients) >= 0
+    if isinstance(op, fg.Affine) and before[0]:
+        a, b = per_channel(root, op.steps, node.shape[0])
+        return bool((a >= 0).all() and (b >= 0).all())
+    return False
+
+
+def choose_types(
+    graph: fg.FloatGraph, root: torch.nn.Module, samples: Sequence[torch.Tensor], bits: int
+) -> tuple[dict[str, FixedPoint], list[torch.Tensor]]:
+    """The types of all nodes and the graph's float outputs.
+
+    Parameters
+    ----------
+    samples : float32 (batch, C, H, W) or (batch, F) tensors, one per input
+    bits : of every stored tensor
+    """
+    nonnegative = nonnegative_nodes(graph, root, [bool((s >= 0).all()) for s in samples])
+    types: dict[str, FixedPoint] = {}
+
+    def observe(node: fg.Node, value: torch.Tensor) -> torch.Tensor:
+        if isinstance(node.op, KEEPS_TYPE):
+            types[node.name] = types[node.inputs[0]]
+        else:
+            types[node.name] = choose_type(value, bits, nonnegative[node.name])
+        return value
+
+    with torch.no_grad(), torch.autocast("cpu", enabled=False):
+        outputs = run(graph, root, samples, observe)
+    return types, outputs

@@ -1,0 +1,178 @@
+"""The number rules: which fixed-point type a tensor gets, and how scales become integers.
+
+One deterministic function chooses the type of a stored tensor from its values
+(:func:`choose_type`), one the scale of every row of weights
+(:func:`choose_weight_frac`); ``rasna.tune`` calls the same ones. docs/numerics.md has the
+rules with worked examples.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from ..graph import FixedPoint, Requant
+
+FRAC_LIMIT = 120  # fraction bits lie in +-FRAC_LIMIT: float32 has no finer or larger values
+CANDIDATES = 4  # scales that are compared: the largest without clipping and 3 finer ones
+MAX_BIAS = 2**30  # accumulators start below it; the sum of products has the rest of int32
+MAX_ACC = 2**31 - 1
+MAX_MULTIPLIER = 32767
+MAX_SHIFT = 31
+MAX_PRE_SHIFT = 31
+MIN_SCALE_LOG2, MAX_SCALE_LOG2 = -40, 13  # of output LSB per accumulator LSB
+
+
+# ---- types of stored tensors -------------------------------------------------------------
+
+
+def choose_type(values: torch.Tensor, bits: int, nonnegative: bool) -> FixedPoint:
+    """The fixed-point type of a tensor, from all its values.
+
+    The scale is a power of two. Of the largest one that clips nothing and three finer
+    ones, the one with the least squared error wins, the coarser at a tie. A tensor of
+    zeros only gets a range of [0, 1) or [-1, 1).
+
+    Parameters
+    ----------
+    values : float tensor of any shape, finite
+    bits : 2 to 8
+    nonnegative : True if the tensor can never be negative: it is unsigned then
+    """
+    type = FixedPoint(bits, 0, not nonnegative)
+    values = values.detach().reshape(-1).double()
+    frac = _coarse_frac(values, type)
+    if frac is None:
+        return FixedPoint(bits, bits if nonnegative else bits - 1, not nonnegative)
+    errors = [
+        _squared_error(values, FixedPoint(bits, frac + i, not nonnegative))
+        for i in range(CANDIDATES)
+    ]
+    best = min(range(CANDIDATES), key=lambda i: (errors[i], i))
+    return FixedPoint(bits, _limit_frac(frac + best), not nonnegative)
+
+
+def _limit_frac(frac: int) -> int:
+    return max(-FRAC_LIMIT, min(FRAC_LIMIT, frac))
+
+
+def _coarse_frac(values: torch.Tensor, type: FixedPoint) -> int | None:
+    """The most fraction bits with which no value clips; None if all values are zero."""
+    lo, hi = float(values.min()), float(values.max())
+    largest = max(hi / (type.hi + 0.5), lo / (type.lo - 0.5) if type.signed else 0.0)
+    if largest < 2.0**-FRAC_LIMIT:
+        return None
+    # hi * 2**f < type.hi + 0.5: such a value still rounds to type.hi
+    return math.ceil(-math.log2(largest)) - 1
+
+
+def _squared_error(values: torch.Tensor, type: FixedPoint) -> float:
+    scale = 2.0**type.frac
+    rounded = (values * scale + 0.5).floor_().clamp_(type.lo, type.hi)
+    return float(rounded.div_(scale).sub_(values).square_().sum())
+
+
+def weight_limit(bits: int) -> int:
+    """Weights of ``bits`` bits lie in +- this: 127 for 8 bits."""
+    return (1 << (bits - 1)) - 1
+
+
+def choose_weight_frac(weight: torch.Tensor, bits: int) -> torch.Tensor:
+    """Fraction bits of every row (output channel) of weights, by least squared error.
+
+    Parameters
+    ----------
+    weight : (OC, ...) float tensor on any device
+    bits : 2 to 8
+
+    Returns
+    -------
+    (OC,) int64 tensor. Rows of zeros get FRAC_LIMIT.
+    """
+    rows = weight.detach().reshape(weight.shape[0], -1).double()
+    limit = weight_limit(bits)
+    largest = rows.abs().amax(1) / (limit + 0.5)
+    empty = largest < 2.0**-FRAC_LIMIT
+    coarse = torch.ceil(-torch.log2(torch.where(empty, 1.0, largest))) - 1
+    errors = []
+    for step in range(CANDIDATES):
+        scale = torch.exp2(coarse + step).unsqueeze(1)
+        rounded = (rows * scale + 0.5).floor_().clamp_(-limit, limit)
+        errors.append(rounded.div_(scale).sub_(rows).square_().sum(1))
+    best = torch.stack(errors).argmin(0)  # the first, that is the coarsest, at a tie
+    frac = torch.where(empty, float(FRAC_LIMIT), coarse + best)
+    return frac.clamp(-FRAC_LIMIT, FRAC_LIMIT).long()
+
+
+# ---- integers ----------------------------------------------------------------------------
+
+
+def round_half_up(values: np.ndarray) -> np.ndarray:
+    """floor(v + 0.5) of a float64 array, as int64."""
+    return np.floor(np.asarray(values, np.float64) + 0.5).astype(np.int64)
+
+
+def max_frac_for_bias(bias: np.ndarray) -> np.ndarray:
+    """(OC,) the most accumulator fraction bits with which |bias| <= MAX_BIAS."""
+    magnitude = np.abs(np.asarray(bias, np.float64))
+    room = np.floor(np.log2(MAX_BIAS / np.maximum(magnitude, 2.0**-FRAC_LIMIT)))
+    return np.minimum(room, 2 * FRAC_LIMIT).astype(np.int64)
+
+
+def requant_for(
+    scale: np.ndarray, acc_bound: np.ndarray, lo: int, hi: int, ib: int
+) -> Requant:
+    """Requantisation parameters that multiply accumulators by ``scale``, per channel.
+
+    The pre-shift r is the least with which saturation at ib bits changes nothing: either
+    no accumulator reaches it, or only those do whose result is clamped to lo or hi
+    anyway. So inputs beyond the samples saturate as they should. M has up to 15 bits and
+    is 1 for powers of two where the shift allows it.
+
+    Parameters
+    ----------
+    scale : (OC,) float64, output LSB per accumulator LSB, 2**-40 to 2**13
+    acc_bound : (OC,) int64, proven bound of |accumulator|
+    lo, hi : clamp of the output
+    ib : 12 to 24
+    """
+    scale = np.asarray(scale, np.float64)
+    half = 2.0 ** (ib - 1)
+    bound = np.maximum(np.asarray(acc_bound, np.float64), 1)
+    fits = np.ceil(np.log2((bound + 1) / half))  # (acc >> r) lies within ib bits
+    reach = max(hi, -lo, 1)
+    clamps = np.ceil(np.log2(reach / ((half - 1) * scale)))
+    pre_shift = np.clip(np.minimum(fits, clamps), 0, MAX_PRE_SHIFT).astype(np.int64)
+    multiplier, shift = _multiplier_shift(scale * np.exp2(pre_shift))
+    return Requant(
+        pre_shift.astype(np.int32), multiplier.astype(np.int32), shift.astype(np.int32), lo, hi, ib
+    )
+
+
+def _multiplier_shift(scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M and s with M * 2**-s nearest to ``scale``; even M are halved as far as s >= 1 allows."""
+    mantissa, exponent = np.frexp(scale)  # scale = mantissa * 2**exponent, 0.5 <= mantissa < 1
+    shift = 15 - exponent.astype(np.int64)
+    lost = np.maximum(shift - MAX_SHIFT, 0)
+    multiplier = round_half_up(np.ldexp(mantissa, 15 - lost))
+    shift -= lost
+    full = multiplier > MAX_MULTIPLIER
+    multiplier, shift = np.where(full, multiplier >> 1, multiplier), shift - full
+    while True:
+        even = (multiplier % 2 == 0) & (shift > 1) & (multiplier > 0)
+        if not even.any():
+            return np.clip(multiplier, 1, MAX_MULTIPLIER), np.clip(shift, 1, MAX_SHIFT)
+        multiplier, shift = np.where(even, multiplier >> 1, multiplier), shift - even
+
+
+def clamp_limits(type: FixedPoint, clamp: tuple[float, float]) -> tuple[int, int]:
+    """The clamp of real numbers in integers of ``type``, rounded half up, within its range."""
+    lo, hi = (
+        max(type.lo, min(type.hi, math.floor(bound * 2.0**type.frac + 0.5)))
+        if math.isfinite(bound)
+        else (type.lo if bound < 0 else type.hi)
+        for bound in clamp
+    )
+    return lo, hi

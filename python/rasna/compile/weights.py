@@ -1,0 +1,196 @@
+"""Integers of one operation each: convolutions, per-channel affines, sums, averages.
+
+Everything here is NumPy over one operation; ``lower.py`` walks the graph. Each function
+may lower the fraction bits of the output where the wanted scale is finer than the
+hardware can make it from its accumulators.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from ..graph import FixedPoint, Requant
+from .quantize import (
+    MAX_ACC,
+    MAX_BIAS,
+    MAX_SCALE_LOG2,
+    MIN_SCALE_LOG2,
+    choose_weight_frac,
+    clamp_limits,
+    max_frac_for_bias,
+    requant_for,
+    round_half_up,
+    weight_limit,
+)
+from .settings import Settings
+
+AFFINE_WEIGHT_LOG2 = 6  # a per-channel affine multiplies by +-64; the scale itself is in M
+MAX_COEFFICIENT = 1024
+MAX_FRAC_DIFFERENCE = 8  # of the operands of a sum
+
+
+@dataclass
+class Quantised:
+    """weight: int8, None for averages; bias: int32 (OC,); type: of the output."""
+
+    weight: np.ndarray | None
+    bias: np.ndarray | None
+    requant: Requant
+    type: FixedPoint
+
+
+def max_magnitude(type: FixedPoint) -> int:
+    """The largest |integer| of a type."""
+    return max(type.hi, -type.lo)
+
+
+def quantize_convolution(
+    weight: np.ndarray, bias: np.ndarray, source: FixedPoint, output: FixedPoint,
+    clamp: tuple[float, float], settings: Settings,
+) -> Quantised:  # fmt: skip
+    """Weights, bias and requantisation of a convolution.
+
+    weight: float64 (OC, IC/groups, KH, KW) with everything folded in; bias: float64 (OC,);
+    source, output: types of input and output. Weights get one power-of-two scale per
+    output channel, made coarser where the bias or the accumulator would not fit int32.
+    """
+    rows = weight.reshape(len(weight), -1)
+    room = np.minimum(max_frac_for_bias(bias), output.frac - MIN_SCALE_LOG2)
+    wanted = source.frac + choose_weight_frac(torch.from_numpy(rows), settings.wb).numpy()
+    empty = ~rows.any(axis=1)
+    # a row of zeros has a bias only: 14 bits finer than the output are plenty
+    frac = np.minimum(np.where(empty, output.frac + 14, wanted), room)
+    while True:
+        integers = _integers(rows, frac - source.frac, weight_limit(settings.wb))
+        bias_integers = round_half_up(bias * np.exp2(frac))
+        bound = np.abs(bias_integers) + np.abs(integers).sum(axis=1) * max_magnitude(source)
+        if (bound <= MAX_ACC).all():
+            break
+        frac = frac - (bound > MAX_ACC)
+    output = replace(output, frac=min(output.frac, int(frac.min()) + MAX_SCALE_LOG2))
+    lo, hi = clamp_limits(output, clamp)
+    requant = requant_for(np.exp2(output.frac - frac), bound, lo, hi, settings.ib)
+    return Quantised(
+        integers.astype(np.int8).reshape(weight.shape), bias_integers.astype(np.int32),
+        requant, output,
+    )  # fmt: skip
+
+
+def _integers(rows: np.ndarray, frac: np.ndarray, limit: int) -> np.ndarray:
+    return np.clip(round_half_up(rows * np.exp2(frac)[:, None]), -limit, limit)
+
+
+def quantize_affine(
+    a: np.ndarray, b: np.ndarray, source: FixedPoint, output: FixedPoint,
+    clamp: tuple[float, float], ib: int,
+) -> Quantised:  # fmt: skip
+    """a*x + b per channel as a depthwise 1x1 convolution.
+
+    The weight is +-64 and the scale |a| is in the 15-bit multiplier, so that scales keep
+    their precision. Channels in which a*x is negligible beside b become constants.
+    a, b: float64 (C,). weight: (C, 1, 1, 1).
+    """
+    largest = max(float(np.abs(a).max()), 2.0**-100)
+    finest = source.frac + AFFINE_WEIGHT_LOG2 + MAX_SCALE_LOG2 - math.ceil(math.log2(largest))
+    output = replace(output, frac=min(output.frac, finest))
+    lo, hi = clamp_limits(output, clamp)
+    scale = np.abs(a) * 2.0 ** (output.frac - source.frac - AFFINE_WEIGHT_LOG2)
+    safe = np.where(scale > 0, scale, 1.0)
+    bias = b * 2.0**output.frac / safe
+    constant = (scale < 2.0**MIN_SCALE_LOG2) | (np.abs(bias) > MAX_BIAS)
+    saturated = np.clip(b * 2.0**output.frac, -(2.0**20), 2.0**20)  # beyond any 8-bit clamp
+    bias = round_half_up(np.where(constant, saturated * 256, bias))
+    scale = np.where(constant, 1 / 256, scale)
+    weight = np.where(constant, 0, np.where(a < 0, -1, 1) << AFFINE_WEIGHT_LOG2)
+    bound = np.abs(bias) + np.abs(weight) * max_magnitude(source)
+    requant = requant_for(scale, bound, lo, hi, ib)
+    return Quantised(
+        weight.astype(np.int8).reshape(-1, 1, 1, 1), bias.astype(np.int32), requant, output
+    )
+
+
+def quantize_average(
+    num_pixels: np.ndarray, divisors: np.ndarray, source: FixedPoint, output: FixedPoint,
+    clamp: tuple[float, float], ib: int,
+) -> Quantised:  # fmt: skip
+    """Requantisation of average pooling: one entry per distinct window.
+
+    num_pixels, divisors: (entries,) pixels that a window adds, what it is divided by.
+    Raises OverflowError when a sum does not fit int32.
+    """
+    bound = num_pixels.astype(np.int64) * max_magnitude(source)
+    if (bound > MAX_ACC).any():
+        raise OverflowError("the sum of a pooling window does not fit 32 bits")
+    finest = source.frac + MAX_SCALE_LOG2 + math.floor(math.log2(divisors.min()))
+    output = replace(output, frac=min(output.frac, finest))
+    lo, hi = clamp_limits(output, clamp)
+    scale = 2.0 ** (output.frac - source.frac) / divisors
+    return Quantised(None, None, requant_for(scale, bound, lo, hi, ib), output)
+
+
+# ---- sums --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Term:
+    """One operand of a sum. ``frac``: what its tensor must have; ``coefficient``: integer."""
+
+    frac: int
+    coefficient: int
+
+
+def split_coefficient(value: float) -> tuple[int, int]:
+    """(a, e) with value = a * 2**-e: exact and a odd where 7 bits do, else 64 <= |a| <= 127."""
+    if value == 0:
+        return 0, 0
+    mantissa, exponent = math.frexp(abs(value))
+    a, e = math.floor(mantissa * 128 + 0.5), 7 - exponent
+    while a % 2 == 0:
+        a, e = a // 2, e - 1
+    return (a if value > 0 else -a), e
+
+
+def plan_sum(fracs: list[int], coefficients: list[float]) -> tuple[int, list[Term]]:
+    """Accumulator fraction bits of a sum, and for each operand its fraction bits and integer.
+
+    Operands whose terms differ by at most 8 fraction bits are added exactly. Of two that
+    differ more, the finer one is requantised to the coarser's fraction bits + 8 first: its
+    Term has a smaller ``frac`` than the operand.
+    """
+    parts = [split_coefficient(c) for c in coefficients]
+    grains = [f + e for f, (_, e) in zip(fracs, parts, strict=True)]
+    used = [i for i, (a, _) in enumerate(parts) if a] or [0]
+    room = [
+        min(MAX_FRAC_DIFFERENCE, int(math.log2(MAX_COEFFICIENT / max(abs(a), 1))))
+        for a, _ in parts
+    ]
+    acc_frac = min(max(grains[i] for i in used), min(grains[i] + room[i] for i in used))
+    terms = []
+    for frac, (a, e), grain in zip(fracs, parts, grains, strict=True):
+        if grain <= acc_frac or a == 0:
+            terms.append(Term(frac, a << (acc_frac - grain) if a else 0))
+        elif grain - acc_frac > -MIN_SCALE_LOG2:
+            terms.append(Term(frac, 0))  # smaller than any rounding
+        else:
+            terms.append(Term(acc_frac - e, a))
+    return acc_frac, terms
+
+
+def quantize_sum(
+    acc_frac: int, terms: list[Term], sources: list[FixedPoint], channels: int,
+    output: FixedPoint, clamp: tuple[float, float], ib: int,
+) -> Quantised:  # fmt: skip
+    """Requantisation of a planned sum; bias is zero. sources: types of the operands."""
+    output = replace(output, frac=min(output.frac, acc_frac + MAX_SCALE_LOG2))
+    lo, hi = clamp_limits(output, clamp)
+    bound = sum(
+        abs(term.coefficient) * max_magnitude(type)
+        for term, type in zip(terms, sources, strict=True)
+    )
+    scale = np.full(channels, 2.0 ** (output.frac - acc_frac))
+    requant = requant_for(scale, np.full(channels, bound), lo, hi, ib)
+    return Quantised(None, np.zeros(channels, np.int32), requant, output)
