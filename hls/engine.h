@@ -43,14 +43,20 @@ inline RowsJob rows_job_of(const InstructionWords &instruction, uint8_t opcode) 
                                : rows_job(decode_fill(instruction.word));
 }
 
-// Executes one instruction; what it did is in memory when it returns. Gives an error code.
+struct Outcome {
+  int error;
+  uint32_t iterations;  // of the loop of TAPS and MOVE; 0 for others
+};
+
+// Executes one instruction; what it did is in memory when it returns.
 template <class T, class Port, class Address, class Stream>
-int execute(const InstructionWords &instruction, Port &port, const SegmentBases<Address> &bases,
-            Stream &words, typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
-            typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
-            typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem) {
+Outcome execute(const InstructionWords &instruction, Port &port,
+                const SegmentBases<Address> &bases, Stream &words,
+                typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
+                typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
+                typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem) {
   const uint8_t opcode = (uint8_t)instruction.word[0];
-  int error = ERROR_OK;
+  Outcome outcome = {ERROR_OK, 0};
   switch (opcode) {
     case OPCODE_END:
       break;
@@ -76,13 +82,14 @@ int execute(const InstructionWords &instruction, Port &port, const SegmentBases<
       const TilesJob job = is_move ? move_job(decode_move(instruction.word))
                                    : taps_job<T>(decode_taps(instruction.word));
       const Taps taps = decode_taps(is_move ? nothing.word : instruction.word);
-      tiles_step<T>(job, taps, words, map_mem, list_mem, table_mem, move_mem, acc_mem, record_mem);
+      outcome.iterations = tiles_step<T>(job, taps, words, map_mem, list_mem, table_mem, move_mem,
+                                         acc_mem, record_mem);
       break;
     }
     default:
-      error = ERROR_BAD_OPCODE;
+      outcome.error = ERROR_BAD_OPCODE;
   }
-  return error;
+  return outcome;
 }
 
 }  // namespace rasna

@@ -86,9 +86,11 @@ struct ExactSegments {
 inline uint64_t word_address(const uint64_t *memory) { return (uint64_t)(uintptr_t)memory / 8; }
 
 // Runs a validated program to its END. Returns an error code; *error_pc is the number of the
-// instruction that ended the run.
+// instruction that ended the run. iterations[pc], if given, receives how often the loop of that
+// TAPS or MOVE ran.
 template <class T>
-int exact_run(ExactContext<T> &context, const ExactSegments &segments, uint32_t *error_pc) {
+int exact_run(ExactContext<T> &context, const ExactSegments &segments, uint32_t *error_pc,
+              uint32_t *iterations = nullptr) {
   PlainPort program_port, data_port;
   PlainStream words;
   const uint64_t program_base = word_address(segments.program);
@@ -100,8 +102,11 @@ int exact_run(ExactContext<T> &context, const ExactSegments &segments, uint32_t 
   while (run) {
     run = fetch_step(program_port, program_base, pc, words);
     const InstructionWords instruction = read_instruction(words);
-    error = execute<T>(instruction, data_port, bases, words, context.map_mem, context.list_mem,
-                       context.table_mem, context.move_mem, context.acc_mem, context.record_mem);
+    const Outcome outcome = execute<T>(instruction, data_port, bases, words, context.map_mem,
+                                       context.list_mem, context.table_mem, context.move_mem,
+                                       context.acc_mem, context.record_mem);
+    if (iterations) iterations[pc] = outcome.iterations;
+    error = outcome.error;
     *error_pc = pc;
     pc++;
   }

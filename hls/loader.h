@@ -23,6 +23,8 @@ struct Loader {
   uint16_t longest;         // most codes of a channel of the round
 };
 
+inline uint8_t next_round(uint8_t round) { return (uint8_t)((round + 1) & (RECORD_ROUNDS - 1)); }
+
 // What a slice needs of its channel record.
 struct SliceChannel {
   int32_t bias;

@@ -143,7 +143,7 @@ inline void progress_on(Progress &at, const TilesJob &job, const Events &e, cons
   if (e.round_starts) {
     const int channels = (int)loader.last_copy + 1;
     at.rounds_left--;
-    at.round = (uint8_t)((at.round + 1) & (RECORD_ROUNDS - 1));
+    at.round = next_round(at.round);
     at.round_words = (uint16_t)(channels << job.stripes_log2);
     at.round_steps = job.is_move ? job.table_entries : loader.longest;
     at.tile = {0, 0};

@@ -45,9 +45,10 @@ inline void end_tile(const Slice<T> &slice, bool keep, uint16_t acc_index, Lanes
   }
 }
 
-// `taps` is all zero for MOVE.
+// `taps` is all zero for MOVE. Returns the iterations of the loop, for the simulator's profile:
+// hardware does not use them, and so has no counter.
 template <class T, class Stream>
-void tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
+uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
                 typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
                 typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
                 typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem) {
@@ -68,6 +69,7 @@ void tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
   Drain drain = drain_begin(0, 0, at.tile, false);
   Loader loader = loader_idle(job.num_channels);
   loader_begin(loader, 0, copies);
+  uint32_t iterations = 0;
   bool running = true;
   while (running) {
 #pragma HLS pipeline II=1
@@ -75,6 +77,7 @@ void tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
     // of the accumulator memory: no iteration waits for the write of an earlier one.
 #pragma HLS dependence variable=map_mem inter false
 #pragma HLS dependence variable=acc_mem inter false
+    iterations++;
     running = at.active || at.rounds_left != 0 || drain.left != 0;
     const StepControl step = step_control<T>(at, job);
     const Events e = events_of(at, job, drain, loader.busy);
@@ -110,8 +113,9 @@ void tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
       drain_advance(drain, job.stripes_log2, job.tile_rows);
     }
     progress_on(at, job, e, loader);
-    if (e.round_starts) loader_begin(loader, (uint8_t)((at.round + 1) & (RECORD_ROUNDS - 1)), copies);
+    if (e.round_starts) loader_begin(loader, next_round(at.round), copies);
   }
+  return iterations;
 }
 
 }  // namespace rasna

@@ -51,10 +51,10 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
   bool run = true;
   while (run) {
     const InstructionWords instruction = read_instruction(words);
-    const int error = execute<Target>(instruction, port, bases, words, map_mem, list_mem,
-                                      table_mem, move_mem, acc_mem, record_mem);
+    const Outcome outcome = execute<Target>(instruction, port, bases, words, map_mem, list_mem,
+                                            table_mem, move_mem, acc_mem, record_mem);
     run = !is_last((uint8_t)instruction.word[0]);
-    if (!run) status.write((uint64_t)pc << 8 | (uint64_t)(uint8_t)error);
+    if (!run) status.write((uint64_t)pc << 8 | (uint64_t)(uint8_t)outcome.error);
     pc++;
   }
 }

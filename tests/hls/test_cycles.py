@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from rasna import cycles, isa
 from rasna.isa import Opcode
 

@@ -1,0 +1,112 @@
+"""The hardware's step functions against the golden model: equal on every bit.
+
+RASNA_SEEDS=first:last runs other random programs than the default ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from exact_object import COMPILERS, ROOT, build, run
+from random_programs import random_program
+
+from rasna import cycles, isa
+from rasna.golden import run_program
+from rasna.isa import Opcode
+
+DEFAULT_SEEDS = {"tiny": range(120), "pynq-z2": range(25)}
+
+pytestmark = pytest.mark.skipif(not COMPILERS, reason="neither g++ nor clang++ is installed")
+
+
+def seeds_of(target: str) -> range:
+    text = os.environ.get("RASNA_SEEDS")
+    return range(*map(int, text.split(":"))) if text else DEFAULT_SEEDS[target]
+
+
+def repeat_command(seed: int) -> str:
+    return f"repeat with RASNA_SEEDS={seed}:{seed + 1} pytest tests/hls/test_exact_run.py"
+
+
+def first_difference(library, target: str, seeds: range) -> tuple[int | None, int]:
+    """(first seed whose outputs differ or None, number of words that were compared)."""
+    compared = 0
+    for seed in seeds:
+        program, inputs, output_words, scratch_words = random_program(seed, target)
+        expected = run_program(program, inputs, output_words, scratch_words, target)
+        result = run(library, program, inputs, output_words, scratch_words)
+        compared += len(expected)
+        if result.error != isa.Error.OK or not np.array_equal(result.output, expected):
+            return seed, compared
+    return None, compared
+
+
+@pytest.fixture(scope="module")
+def tiny_library(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("tiny"), "tiny", COMPILERS[0])
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("target", DEFAULT_SEEDS)
+def test_random_programs_equal_golden(tmp_path, target, compiler):
+    library = build(tmp_path, target, compiler)
+    seed, compared = first_difference(library, target, seeds_of(target))
+    assert seed is None, f"{target}, {compiler}: seed {seed} differs; {repeat_command(seed)}"
+    assert compared > 0
+
+
+def test_no_undefined_behaviour_in_random_programs(tmp_path):
+    flags = ("-fsanitize=undefined", "-fno-sanitize-recover=all", "-fno-wrapv")
+    library = build(tmp_path, "tiny", COMPILERS[0], *flags)
+    assert first_difference(library, "tiny", range(40))[0] is None
+
+
+def test_an_unknown_opcode_ends_the_run_with_its_number(tiny_library):
+    words = isa.encode(Opcode.FILL, num_words=1, num_blocks=1) + [0xEE] + [0] * 7
+    result = run(tiny_library, np.array(words, np.uint64), np.zeros(1, np.uint64), 1, 1)
+    assert (result.error, result.last_instruction) == (isa.Error.BAD_OPCODE, 1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_tile_loop_runs_as_often_as_the_cycle_formula_says(tiny_library, seed):
+    program, inputs, output_words, scratch_words = random_program(seed, "tiny")
+    result = run(tiny_library, program, inputs, output_words, scratch_words)
+    # the loop sees that it is done one iteration after the last one that did something
+    pipeline = cycles.INSTRUCTION_CYCLES + cycles.TILES_PIPELINE_CYCLES - 1
+    for number, iterations in enumerate(result.iterations):
+        opcode, fields = isa.decode(program[8 * number : 8 * number + 8])
+        if opcode == Opcode.TAPS:
+            first = fields["stream_addr"]
+            stream = program[first : first + fields["stream_words"]]
+            estimate = cycles.instruction_cycles(opcode, fields, "tiny", stream)
+            assert iterations == estimate - pipeline - (1 << fields["out_stripes_log2"])
+        elif opcode == Opcode.MOVE:
+            assert iterations == cycles.instruction_cycles(opcode, fields, "tiny") - pipeline
+        else:
+            assert iterations == 0
+
+
+MUTANTS = [
+    ("requantize.h", "((shift - 1) & 31)", "(shift & 31)"),
+    ("map_memory.h", "shift & 2 ? low4", "shift & 1 ? low4"),
+    ("map_memory.h", "straight >= (int32_t)d.height", "straight > (int32_t)d.height"),
+    ("tap_list.h", "const bool wraps = wrapped >= 0", "const bool wraps = wrapped > 0"),
+    ("slice.h", "p1, x1, takes && in1", "p1, x1, takes && in0"),
+    ("drain.h", "drain.row >= (int32_t)f.row_first", "drain.row > (int32_t)f.row_first"),
+    ("loader.h", "shared ? 0 : loader.round & 1", "shared ? 1 : loader.round & 1"),
+    ("transfer.h", "last_lanes : WORD_BYTES", "last_lanes : (int)job.last_lanes"),
+]
+
+
+@pytest.mark.parametrize(("header", "right", "wrong"), MUTANTS)
+def test_the_comparison_sees_a_planted_fault(tmp_path, header, right, wrong):
+    folder = tmp_path / "hls"
+    shutil.copytree(ROOT / "hls", folder)
+    text = (folder / header).read_text()
+    assert text.count(right) >= 1, f"{header} has no {right!r}; choose another mutant"
+    (folder / header).write_text(text.replace(right, wrong, 1))
+    library = build(tmp_path, "tiny", COMPILERS[0], "-O1", hls=folder)
+    assert first_difference(library, "tiny", range(120))[0] is not None
