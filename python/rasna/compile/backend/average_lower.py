@@ -40,10 +40,10 @@ class Part:
 class AverageLowering:
     def __init__(
         self, emitter: Emitter, memory: FirstFit, op: AvgPool, source: Tensor, out: Tensor,
-        host: HostTensor, sink: Sink, limits: Limits,
+        place: HostTensor | Region, sink: Sink, limits: Limits,
     ) -> None:
         self.emitter, self.memory, self.op = emitter, memory, op
-        self.source, self.out, self.host, self.sink = source, out, host, sink
+        self.source, self.out, self.place, self.sink = source, out, place, sink
         self.limits = limits
         self.loader = SourceLoader(emitter, memory)
         self.parts = [self._parts(i) for i in range(out.shape[1])]
@@ -71,9 +71,11 @@ class AverageLowering:
         rounds = t.acc_tiles // self.most_parts
         out_words = self.out.shape[1] * row_words(self.out.shape[2])
         room = self.limits.budget - 8
-        each = out_words + self.most_parts
-        for hold in (height, *range(height - 1, 0, -1)):
-            n = min(channels, rounds * t.slices, room // (each + hold * row_words(width)))
+        each = self.most_parts + (0 if self.sink.region else out_words)
+        resident = isinstance(self.place, Region)
+        for hold in (height,) if resident else range(height, 0, -1):
+            held = 0 if resident else hold * row_words(width)
+            n = min(channels, rounds * t.slices, room // (each + held))
             if n >= 1:
                 return n, hold
         raise CompileError(
@@ -88,21 +90,25 @@ class AverageLowering:
             self._chunk(first, min(self.channels, self.source.shape[0] - first))
 
     def _chunk(self, first: int, count: int) -> None:
-        _, height, width = self.out.shape
-        g = Geometry(plain_slot(width), 1, height, 0, height, height, 0)
         temporary = Geometry(plain_slot(LANES * self.most_parts), 1, 1, 0, 1, 1, 0)
-        held = None
-        with (
-            self.memory.block(count * g.channel_words) as base,
-            self.memory.block(count * temporary.channel_words) as spare,
-        ):
-            out = Region(g, base, first, count)
+        with self.memory.block(count * temporary.channel_words, high=True) as spare:
             work = Region(temporary, spare, first, count)
-            for i in range(height):
-                held = self._row(i, out, work, held)
-            self._release(held)
-            for host in self.sink.hosts:
-                emit_store(self.emitter, host, out, 0, height)
+            if self.sink.region is not None:
+                self._rows(self.sink.region, work)
+                return
+            _, height, width = self.out.shape
+            g = Geometry(plain_slot(width), 1, height, 0, height, height, 0)
+            with self.memory.block(count * g.channel_words, high=True) as base:
+                out = Region(g, base, first, count)
+                self._rows(out, work)
+                for host in self.sink.hosts:
+                    emit_store(self.emitter, host, out, 0, height)
+
+    def _rows(self, out: Region, work: Region) -> None:
+        held = None
+        for i in range(self.out.shape[1]):
+            held = self._row(i, out, work, held)
+        self._release(held)
 
     def _row(self, i: int, out: Region, work: Region, held):
         """One output row: accumulate over the row ranges that are held one after another."""
@@ -110,12 +116,12 @@ class AverageLowering:
         merge = len({p.word for p in self.parts[i]}) < len(self.parts[i])
         ranges = self._row_ranges(low, limit)
         for number, (a, b) in enumerate(ranges):
-            held = self._hold(a, b, out, held)
+            held = self._hold(a, b, work, held)
             region = held[1]
             rows = range(max(low, a), min(limit, b))
             for part in self.parts[i]:
                 dest = (work, 0, part.slot) if merge else (out, i, part.word)
-                self._taps(part, region, [r - a for r in rows], dest,
+                self._taps(part, region, work, [r - a for r in rows], dest,
                            number > 0, number + 1 < len(ranges))
         if merge:
             self._merge(i, out, work)
@@ -127,21 +133,25 @@ class AverageLowering:
             return [(0, height)]
         return [(a, min(a + self.hold_rows, limit)) for a in range(low, limit, self.hold_rows)]
 
-    def _hold(self, a: int, b: int, out: Region, held):
+    def _hold(self, a: int, b: int, work: Region, held):
+        if isinstance(self.place, Region):
+            return None, self.place, None
         if held is not None and held[0] == (a, b):
             return held
         self._release(held)
         width = self.source.shape[2]
         g = Geometry(plain_slot(width), 1, b - a, 0, b - a, self.source.shape[1], 0)
         rows = RowWindow(a, 1, False)
-        region, block = self.loader.load(self.host, g, rows, out.first_channel, out.num_channels)
+        region, block = self.loader.load(self.place, g, rows, work.first_channel, work.num_channels)
         return (a, b), region, block
 
     def _release(self, held) -> None:
-        if held is not None:
+        if held is not None and held[2] is not None:
             self.memory.release(held[2])
 
-    def _taps(self, part: Part, region: Region, rows, dest, continued: bool, more: bool) -> None:
+    def _taps(
+        self, part: Part, region: Region, work: Region, rows, dest, continued: bool, more: bool
+    ) -> None:
         out, out_row, word = dest
         row_bytes = region.geometry.row_bytes
         signed = int(self.source.type.signed)
@@ -151,17 +161,19 @@ class AverageLowering:
         ]
         size = self.emitter.target.table_entries
         pieces = [entries[at : at + size] for at in range(0, len(entries), size)]
-        count = out.num_channels
-        outputs = np.arange(count)
+        count = work.num_channels
+        outputs = np.arange(work.first_channel, work.first_channel + count)
         rounds = ceil_div(count, self.emitter.target.slices)
-        src_base = region.base * LANES + outputs * region.geometry.channel_bytes
-        destination = destination_fields(out.geometry, out, out_row)
+        first = region.byte_address(work.first_channel, region.geometry.halo_top, 0)
+        src_base = first + np.arange(count) * region.geometry.channel_bytes
+        destination = destination_fields(out.geometry, out, out_row, wrap=True)
         destination["out_base"] += word
         lanes = self.out.shape[2] - part.word * LANES
         for number, piece in enumerate(pieces):
             emit_taps(
                 self.emitter, Table.single(piece),
-                Channels(outputs, src_base, np.zeros(count, np.int32), self._requant(part, count)),
+                Channels(outputs - out.first_channel, src_base, np.zeros(count, np.int32),
+                         self._requant(part, count)),
                 ones(len(piece)),
                 acc_init=int(continued or number > 0),
                 acc_keep=int(more or number + 1 < len(pieces)),
@@ -188,8 +200,8 @@ class AverageLowering:
             entries[-1]["last"] = 1
         self.emitter.table(entries)
         self.emitter.add(
-            Opcode.MOVE, table_entries=len(entries), num_channels=out.num_channels, num_rows=1,
+            Opcode.MOVE, table_entries=len(entries), num_channels=work.num_channels, num_rows=1,
             num_words=1, src_base=work.base * LANES, src_channel_step=work.geometry.channel_bytes,
-            out_base=out.base + i * out.geometry.slot.num_words,
+            out_base=out.byte_address(work.first_channel, out.geometry.halo_top + i, 0) // LANES,
             out_channel_step=out.geometry.channel_words,
         )

@@ -8,17 +8,25 @@ import numpy as np
 
 from rasna import isa
 from rasna.errors import CompileError
-from rasna.graph import AnyOp, AvgPool, Conv, MaxPool, QuantGraph, Sum
+from rasna.graph import AnyOp, AvgPool, QuantGraph, Sum
 from rasna.targets import Target
 
 from .average_lower import AverageLowering
 from .emitter import Emitter
+from .geometry import Geometry, Region, row_words
 from .memory import FirstFit, OutOfMap
-from .plan import Limits, plan_window
-from .source import HostTensor
+from .plan import Limits, Planner, plan_window
+from .residency import (
+    Resident,
+    can_read,
+    reading_cycles,
+    halo_cycles,
+    wanted_geometries,
+    window_of,
+)
+from .source import HostTensor, SourceLoader
 from .sum_lower import SumLowering
-from .window import conv_window, pool_window
-from .window_lower import Sink, WindowLowering, emit_copy
+from .window_lower import Sink, WindowLowering, emit_copy, emit_store
 
 
 @dataclass
@@ -55,6 +63,10 @@ class Builder:
         self.scratch = FirstFit()
         self.live = {name: _Lifetime() for name in graph.tensors}
         self.layers: list[dict] = []
+        self.resident: dict[str, Resident] = {}
+        self.loader = SourceLoader(self.emitter, self.map)
+        self.estimates: dict[tuple[int, int], int | None] = {}
+        self.windows = [window_of(op, graph.tensors) for op in graph.ops]
 
     def build(self) -> Image:
         inputs = self._place_ports(self.graph.inputs, isa.Segment.INPUT)
@@ -103,64 +115,252 @@ class Builder:
     def _copy(self, name: str, source: HostTensor, sinks: list[HostTensor]) -> None:
         emit_copy(self.emitter, self.map, source, sinks, self.graph.tensors[name].shape)
 
-    def _sink(self, number: int, name: str) -> Sink:
+    # Host memory ------------------------------------------------------------------------
+
+    def _scratch(self, name: str) -> HostTensor:
+        """The tensor's place in SCRATCH; allocated when first asked for."""
         live = self.live[name]
-        sinks = [h for h in live.hosts if h.segment == isa.Segment.OUTPUT]
-        if live.last_use > number:
+        if live.scratch is None:
             words = self._host(name, isa.Segment.SCRATCH, 0).num_words
-            addr = self.scratch.allocate(words)
-            live.scratch = self._host(name, isa.Segment.SCRATCH, addr)
-            sinks.append(live.scratch)
-        return Sink(sinks)
+            live.scratch = self._host(name, isa.Segment.SCRATCH, self.scratch.allocate(words))
+        return live.scratch
 
     def _source(self, name: str) -> HostTensor:
+        """The tensor in host memory; a resident one is spilled first."""
         live = self.live[name]
+        if name in self.resident:
+            self._spill(name)
         if live.scratch is not None:
             return live.scratch
         return next(h for h in live.hosts if h.segment == isa.Segment.INPUT)
 
+    def _spill(self, name: str) -> None:
+        held = self.resident.pop(name)
+        if self.live[name].scratch is None:
+            height = self.graph.tensors[name].shape[1]
+            emit_store(self.emitter, self._scratch(name), held.region, 0, height)
+        self.map.release(held.block)
+
+    # Operations -------------------------------------------------------------------------
+
     def _lower(self, number: int, op: AnyOp) -> None:
         start = len(self.emitter)
-        sink = self._sink(number, op.output)
-        if sink.hosts:
-            mapping = self._emit(op, sink)
+        live = self.live[op.output]
+        outputs = [h for h in live.hosts if h.segment == isa.Segment.OUTPUT]
+        if outputs or live.last_use > number:
+            mapping = self._emit(number, op, outputs)
             self._record(op.name, type(op).__name__, op.inputs, op.output, start, mapping, op)
         for name in set(op.inputs):
-            live = self.live[name]
-            if live.last_use == number and live.scratch is not None:
-                self.scratch.release(live.scratch.addr)
+            if self.live[name].last_use == number:
+                self._drop(name)
 
-    def _emit(self, op: AnyOp, sink: Sink) -> str:
-        tensors = self.graph.tensors
-        limits = Limits(self.map.largest_gap())
-        out = tensors[op.output]
+    def _drop(self, name: str) -> None:
+        """Free what a tensor that nobody reads any more occupies."""
+        if name in self.resident:
+            self.map.release(self.resident.pop(name).block)
+        if self.live[name].scratch is not None:
+            self.scratch.release(self.live[name].scratch.addr)
+
+    def _emit(self, number: int, op: AnyOp, outputs: list[HostTensor]) -> str:
         try:
-            if isinstance(op, Sum):
-                sources = {n: self._source(n) for n in op.inputs}
-                lowering = SumLowering(
-                    self.emitter, self.map, op, tensors, sources, sink, limits
-                )
-                lowering.run()
-                return lowering.describe()
-            source = tensors[op.inputs[0]]
-            host = self._source(op.inputs[0])
-            if isinstance(op, AvgPool):
-                lowering = AverageLowering(
-                    self.emitter, self.map, op, source, out, host, sink, limits
-                )
-                lowering.run()
-                return lowering.describe()
-            make = {Conv: conv_window, MaxPool: pool_window}[type(op)]
-            window = make(op, source, out)
-            plan = plan_window(window, self.target, limits)
-            WindowLowering(self.emitter, self.map, window, plan, host, sink).run()
-            return plan.describe(window, self.target)
+            return self._emit_with_residents(number, op, outputs)
         except OutOfMap as e:
             raise CompileError(
                 f"{op.name}: {e.needed_words} words of map memory are needed at once in every "
                 f"slice, target {self.target.name} has {e.free_words} left; use a smaller layer "
                 "or a larger target"
             ) from None
+
+    def _emit_with_residents(self, number: int, op: AnyOp, outputs: list[HostTensor]) -> str:
+        tensors = self.graph.tensors
+        window = self.windows[number]
+        places = self._places(op, window)
+        self._make_room(op, window, places)
+        places = self._places(op, window)
+        sink = self._keep(number, op, window, places) or Sink(list(outputs))
+        if sink.region is None and self.live[op.output].last_use > number:
+            sink.hosts.append(self._scratch(op.output))
+        limits = Limits(
+            self.map.largest_gap(), self._geometry(places, op.inputs[0]), sink.region is not None
+        )
+        places = {n: p if isinstance(p, Region) else self._source(n) for n, p in places.items()}
+        if sink.region is not None:
+            self.loader.prepare_sink(sink.region)
+        mapping = self._run(op, window, places, sink, limits, tensors)
+        if sink.region is not None:
+            for host in outputs:
+                emit_store(self.emitter, host, sink.region, 0, tensors[op.output].shape[1])
+            self.loader.finish_sink(sink.region)
+        return mapping
+
+    def _run(self, op, window, places, sink, limits, tensors) -> str:
+        first = op.inputs[0]
+        if window is not None:
+            plan = plan_window(window, self.target, limits)
+            WindowLowering(self.emitter, self.map, window, plan, places[first], sink).run()
+            return plan.describe(window, self.target)
+        if isinstance(op, Sum):
+            lowering = SumLowering(self.emitter, self.map, op, tensors, places, sink, limits)
+        else:
+            lowering = AverageLowering(
+                self.emitter, self.map, op, tensors[first], tensors[op.output], places[first],
+                sink, limits,
+            )
+        lowering.run()
+        return lowering.describe()
+
+    # Residency --------------------------------------------------------------------------
+
+    def _places(self, op: AnyOp, window) -> dict[str, Region | None]:
+        """The region of every input that can be read where it lies, None for the others."""
+        tensors, places, shared = self.graph.tensors, {}, None
+        for name in dict.fromkeys(op.inputs):
+            places[name] = None
+            held = self.resident.get(name)
+            if held is None:
+                continue
+            g = held.region.geometry
+            if not can_read(op, window, g, tensors[name], tensors[op.output]):
+                continue
+            if isinstance(op, Sum) and shared not in (None, g):
+                continue
+            places[name], shared = held.region, g
+        return places
+
+    @staticmethod
+    def _geometry(places, name: str) -> Geometry | None:
+        return places[name].geometry if places[name] is not None else None
+
+    def _make_room(self, op: AnyOp, window, places) -> None:
+        """Spill residents until the operation has a plan: bystanders first, then its inputs."""
+        for name in op.inputs:
+            if places[name] is None and name in self.resident:
+                self._spill(name)
+        while self.resident and not self._feasible(op, window, self._places(op, window), False):
+            order = sorted(
+                self.resident, key=lambda n: (n in op.inputs, -self._resident_words(n))
+            )
+            self._spill(order[0])
+
+    def _resident_words(self, name: str) -> int:
+        region = self.resident[name].region
+        return region.geometry.region_words(region.num_channels)
+
+    def _feasible(self, op: AnyOp, window, places, writes_resident: bool) -> bool:
+        return self._own_cycles(op, window, places, writes_resident) is not None
+
+    def _own_cycles(self, op, window, places, writes_resident: bool) -> int | None:
+        """Estimated cycles of the operation as memory is now; None if it does not fit.
+
+        Element-wise operations and average pooling work channel by channel: some room is
+        enough, and their cycles hardly depend on it.
+        """
+        gap = self.map.largest_gap()
+        if window is None:
+            shapes = [self.graph.tensors[n].shape for n in (*op.inputs, op.output)]
+            rows = 1 if isinstance(op, Sum) else max(s[1] for s in shapes)
+            needed = 16 + len(shapes) * rows * max(row_words(s[2]) for s in shapes)
+            if isinstance(op, Sum) and any(places.values()):
+                g = next(r for r in places.values() if r is not None).geometry
+                needed = 16 + len(shapes) * (g.channel_words + g.slot.lead_words + 2)
+            return 0 if gap >= needed else None
+        g = self._geometry(places, op.inputs[0])
+        plan = Planner(window, self.target, Limits(gap, g, writes_resident)).best()
+        return None if plan is None else plan.cycles
+
+    def _keep(self, number: int, op: AnyOp, window, places) -> Sink | None:
+        """Allocate the result in the map memory if that pays; None if it goes to the host."""
+        name = op.output
+        tensor = self.graph.tensors[name]
+        readers = [i for i in range(number + 1, len(self.graph.ops))
+                   if name in self.graph.ops[i].inputs]
+        if not readers:
+            return None
+        best = None
+        for g, cycles in self._candidates(number, op, readers[0]):
+            if isinstance(op, AvgPool) and g.stripes != 1:
+                continue
+            if best is not None and cycles >= best[0]:
+                continue
+            try:
+                block = self.map.allocate(g.region_words(tensor.shape[0]))
+            except OutOfMap:
+                continue
+            own = self._own_cycles(op, window, places, True)
+            self.map.release(block)
+            cycles += self._crowding(number, readers, g.region_words(tensor.shape[0]))
+            if own is not None and (best is None or own + cycles < best[0]):
+                best = (own + cycles, g)
+        if best is None or not self._pays(number, op, window, places, readers[0], best[0]):
+            return None
+        g = best[1]
+        block = self.map.allocate(g.region_words(tensor.shape[0]))
+        region = Region(g, block + g.slot.lead_words, 0, tensor.shape[0])
+        self.resident[name] = Resident(region, block)
+        return Sink([], region)
+
+    def _crowding(self, number: int, readers: list[int], words: int) -> int:
+        """Cycles that operations between the first and the last reader lose for want of memory."""
+        lost = 0
+        for i in range(readers[0] + 1, readers[-1]):
+            if i in readers or self.windows[i] is None:
+                continue
+            free = self.target.map_words - 1
+            with_it, without = (self._host_cycles(i, b) for b in (free - words, free))
+            if with_it is None:
+                return 1 << 40
+            lost += with_it - without if without is not None else 0
+        return lost
+
+    def _host_cycles(self, number: int, budget: int) -> int | None:
+        """Estimated cycles of a window operation that reads host memory, remembered."""
+        key = (number, budget)
+        if key not in self.estimates:
+            self.estimates[key] = reading_cycles(self.windows[number], self.target, budget, None)
+        return self.estimates[key]
+
+    def _free_at(self, reader: int, number: int, without: int = 0) -> int:
+        """Words that will be free for a later reader, as far as is known now."""
+        live = sum(
+            self._resident_words(n) for n in self.resident if self.live[n].last_use > number
+            and n not in self.graph.ops[reader].inputs
+        )
+        inputs = sum(
+            self._resident_words(n) for n in self.resident if n in self.graph.ops[reader].inputs
+        )
+        return self.target.map_words - 1 - live - inputs - without
+
+    def _candidates(self, number: int, op: AnyOp, reader: int):
+        """(geometry, cycles of the reader and of the halo) for the result of ``op``."""
+        consumer, window = self.graph.ops[reader], self.windows[reader]
+        tensor = self.graph.tensors[op.output]
+        if isinstance(consumer, Sum) and tensor.shape != self.graph.tensors[consumer.output].shape:
+            return
+        others = [
+            self.resident[n].region.geometry for n in consumer.inputs
+            if n in self.resident and self.graph.tensors[n].shape == tensor.shape
+        ]
+        for g in wanted_geometries(consumer, window, tensor, self.target, others):
+            words = g.region_words(tensor.shape[0])
+            budget = self._free_at(reader, number, words)
+            if budget < 8:
+                continue
+            cycles = 0
+            if window is not None:
+                cycles = reading_cycles(window, self.target, budget, g)
+                if cycles is None:
+                    continue
+            yield g, cycles + halo_cycles(g, tensor.shape[0])
+
+    def _pays(self, number, op, window, places, reader: int, cycles: int) -> bool:
+        """Whether keeping the result is estimated to take fewer cycles than a round trip."""
+        own = self._own_cycles(op, window, places, False)
+        if own is None:
+            return True
+        if self.windows[reader] is None:
+            return True
+        later = self._host_cycles(reader, self._free_at(reader, number))
+        return later is None or cycles < own + later
 
     def _record(self, name, operation, inputs, output, start, mapping, op=None) -> None:
         tensors = self.graph.tensors

@@ -89,6 +89,8 @@ class Geometry:
     stripes: number of stripes S, a power of two. rows: rows that each stripe owns.
     halo_top: rows stored above them. local_rows: rows stored in all. height: rows of the map.
     fill: byte of everything outside the map when the padding is not circular.
+    circular_rows: halo rows above and below wrap around instead. used: stripes that somebody
+    reads; 0 stands for those that own rows of the map.
     """
 
     slot: RowSlot
@@ -98,6 +100,8 @@ class Geometry:
     local_rows: int
     height: int
     fill: int
+    circular_rows: bool = False
+    used: int = 0
 
     @property
     def channel_words(self) -> int:
@@ -110,6 +114,15 @@ class Geometry:
     @property
     def row_bytes(self) -> int:
         return self.slot.num_words * WORD_BYTES
+
+    @property
+    def stripes_used(self) -> int:
+        return self.used or ceil_div(self.height, self.rows)
+
+    @property
+    def wraps_by_itself(self) -> bool:
+        """Whether the modulo rule of written rows gives every stripe each row once."""
+        return self.local_rows <= self.height
 
     @property
     def stripes_log2(self) -> int:

@@ -22,13 +22,27 @@ class FirstFit:
         self.used: list[tuple[int, int]] = []  # sorted (first, limit)
         self.peak = 0
 
-    def allocate(self, num_words: int) -> int:
+    def allocate(self, num_words: int, high: bool = False) -> int:
+        """First word of a new block: the lowest that fits, or with ``high`` the highest."""
+        if high:
+            return self._take(num_words, self._highest(num_words))
         at = 0
         for first, limit in self.used:
             if first - at >= num_words:
                 break
             at = limit
-        if self.size is not None and at + num_words > self.size:
+        return self._take(num_words, at)
+
+    def _highest(self, num_words: int) -> int:
+        limit = self.size
+        for first, end in reversed(self.used):
+            if limit - end >= num_words:
+                break
+            limit = first
+        return limit - num_words
+
+    def _take(self, num_words: int, at: int) -> int:
+        if at < 0 or (self.size is not None and at + num_words > self.size):
             raise OutOfMap(num_words, self.largest_gap())
         self.used.append((at, at + num_words))
         self.used.sort()
@@ -45,9 +59,9 @@ class FirstFit:
         return max(b - a for a, b in zip(edges[::2], edges[1::2], strict=True))
 
     @contextmanager
-    def block(self, num_words: int):
+    def block(self, num_words: int, high: bool = False):
         """A block for the duration of a with statement; gives its first word."""
-        first = self.allocate(num_words)
+        first = self.allocate(num_words, high)
         try:
             yield first
         finally:

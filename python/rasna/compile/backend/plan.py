@@ -87,9 +87,9 @@ def list_channels(w: Window, positions: int, target: Target) -> int:
 class Limits:
     """What a plan may use: ``budget`` words of map memory.
 
-    resident: a prepared geometry that the source already has; then one row tile is required
-    and the source costs no memory. writes_resident: the output goes to memory that is
-    allocated elsewhere.
+    resident: the geometry in which the source already lies in the map memory; then one row
+    tile is required, and the source costs no memory unless it must be split in phases.
+    writes_resident: the output goes to memory that is allocated elsewhere.
     """
 
     budget: int
@@ -115,9 +115,8 @@ class Planner:
         height, stripes = self.w.out.shape[1], 1
         if self.limits.resident is not None:
             g = self.limits.resident
-            rows, rest = divmod(g.rows, self.w.stride[0])
-            if rest == 0 and g.stripes * rows >= height:
-                yield g.stripes, rows
+            if self.w.can_read(g):
+                yield g.stripes, self.w.rows_per_stripe(g)
             return
         while stripes <= self.target.slices and stripes < 2 * height:
             most = ceil_div(height, stripes)
@@ -127,7 +126,7 @@ class Planner:
 
     def _plans(self, stripes: int, out_rows: int):
         w, copies = self.w, self.target.slices // stripes
-        g = w.geometry(stripes, out_rows)
+        g = w.geometry(stripes, out_rows, self.limits.resident)
         for groups, hold, outputs in self._chunks(g, out_rows):
             channel_pass = min(hold, self.list_limit)
             channel_pass = ceil_div(hold, ceil_div(hold, channel_pass))
@@ -147,12 +146,15 @@ class Planner:
         """(groups, channels held, outputs of a group) that fit the map memory."""
         w = self.w
         out_words = 0 if self.limits.writes_resident else out_rows * w.tile_words
-        if self.limits.resident is not None:
+        resident, splits = self.limits.resident is not None, w.stride[1] > 1
+        if resident and not splits:
             most = w.out.shape[0] if out_words == 0 else (self.limits.budget - 2) // out_words
             yield from self._shares(most, w.group_channels)
             return
         room = self.limits.budget - g.slot.lead_words - g.trail_words - 2
-        scratch = 2 + g.local_rows * row_words(w.source.shape[2]) if w.stride[1] > 1 else 0
+        scratch = 0
+        if splits and not resident:
+            scratch = 2 + g.local_rows * row_words(w.source.shape[2])
         if w.groups > 1:
             source_words = w.group_channels * g.channel_words
             n = min((room - scratch) // source_words, room // (source_words + out_words * w.group_outputs))
@@ -194,21 +196,24 @@ class Planner:
         stream = lanes * (codes / per_word + isa.CHANNEL_RECORD_WORDS) * passes * x_parts
         rounds = ceil_div(groups * outputs, copies)
         cycles = chunks * (rounds * max(inner, stream) + passes * x_parts * FIXED_CYCLES)
-        if self.limits.resident is None:
-            reloads = chunks * x_parts if w.groups == 1 and hold < w.group_channels else 1
-            cycles += self._load_cycles(g, reloads)
+        reloads = chunks * x_parts if w.groups == 1 and hold < w.group_channels else 1
+        cycles += self._source_cycles(g, reloads)
         if not self.limits.writes_resident:
             cycles += w.out.shape[0] * words * g.stripes
         return int(tiles * cycles)
 
-    def _load_cycles(self, g: Geometry, times: int) -> float:
+    def _source_cycles(self, g: Geometry, times: int) -> float:
+        """Cycles to load the source of a row tile ``times`` times and to prepare its slots."""
         w = self.w
-        rows = min(g.height, g.stripes * g.rows + g.local_rows - g.rows)
         channels = w.source.shape[0] * times
-        cycles = channels * rows * row_words(w.source.shape[2])
         slots = channels * g.local_rows
+        resident = self.limits.resident is not None
+        rows = min(g.height, g.stripes * g.rows + g.local_rows - g.rows)
+        cycles = 0 if resident else channels * rows * row_words(w.source.shape[2])
         if w.stride[1] > 1:
             return cycles + slots * g.slot.num_words * isa.WORD_BYTES
+        if resident:
+            return 0
         if w.circular and (g.slot.left or g.slot.right):
             return cycles + slots * 3
         return cycles + slots * (g.slot.num_words - g.slot.data_words)

@@ -51,8 +51,13 @@ class RowWindow:
     circular: bool
 
 
-def destination_fields(geometry: Geometry, region: Region, out_row: int = 0) -> dict[str, int]:
-    """The destination fields of LOAD and TAPS for a region of plain slots."""
+def destination_fields(
+    geometry: Geometry, region: Region, out_row: int = 0, wrap: bool = False
+) -> dict[str, int]:
+    """The destination fields of LOAD and TAPS for a region of plain slots.
+
+    ``wrap``: rows are rows of the whole map, so halo rows may be written by the modulo rule.
+    """
     return dict(
         out_stripes_log2=geometry.stripes_log2,
         out_base=region.base + geometry.slot.first_word,
@@ -63,6 +68,7 @@ def destination_fields(geometry: Geometry, region: Region, out_row: int = 0) -> 
         out_local_rows=geometry.local_rows,
         out_row=out_row,
         out_height=geometry.height,
+        circular_rows=int(wrap and geometry.circular_rows and geometry.wraps_by_itself),
     )
 
 
@@ -87,11 +93,59 @@ class SourceLoader:
             self._load_phases(host, region, rows)
         return region, block
 
+    def prepare_sink(self, region: Region) -> None:
+        """FILL around a region that an operation is going to write row by row."""
+        g = region.geometry
+        self.fill_outside(region, RowWindow(0, g.stripes_used, g.circular_rows))
+
+    def finish_sink(self, region: Region) -> None:
+        """Complete the halo of a region that holds all rows of the map."""
+        g = region.geometry
+        if g.circular_rows and not g.wraps_by_itself:
+            below = g.local_rows - g.halo_top - g.height
+            self._copy_rows(region, g.height, 0, g.halo_top)
+            self._copy_rows(region, g.halo_top, g.halo_top + g.height, below)
+        self.finish_halo(region)
+
+    def _copy_rows(self, region: Region, source_row: int, dest_row: int, count: int) -> None:
+        """MOVE ``count`` local rows inside every channel (one stripe)."""
+        if count <= 0:
+            return
+        g, slot = region.geometry, region.geometry.slot
+        base = region.base + slot.first_word
+        self.emitter.table([dict(offset=0, lane_mask=0xFF, last=1)])
+        self.emitter.add(
+            Opcode.MOVE,
+            stripes_log2=g.stripes_log2,
+            table_entries=1,
+            num_channels=region.num_channels,
+            num_rows=count,
+            num_words=slot.data_words,
+            src_base=(base + source_row * slot.num_words) * isa.WORD_BYTES,
+            src_channel_step=g.channel_bytes,
+            src_row_step=g.row_bytes,
+            src_word_step=isa.WORD_BYTES,
+            out_base=base + dest_row * slot.num_words,
+            out_channel_step=g.channel_words,
+            out_row_step=slot.num_words,
+            out_word_step=1,
+        )
+
     def finish_halo(self, region: Region) -> None:
         """Write the circular columns of a region whose rows are there."""
         slot = region.geometry.slot
         if slot.circular and (slot.left or slot.right):
             emit_gathers(self.emitter, halo_gathers(slot), region, region, isa.WORD_BYTES)
+
+    def split(
+        self, source: Region, geometry: Geometry, first: int, channels: int
+    ) -> tuple[Region, int]:
+        """Stride phases of some channels of a resident region, and their allocation."""
+        block = self.memory.allocate(geometry.region_words(channels))
+        region = Region(geometry, block + geometry.slot.lead_words, first, channels)
+        base = source.base + (first - source.first_channel) * source.geometry.channel_words
+        self.make_phases(Region(source.geometry, base, first, channels), region)
+        return region, block
 
     def make_phases(self, plain: Region, region: Region) -> None:
         """Split the plain rows of ``plain`` into the stride phases of ``region``."""

@@ -178,5 +178,5 @@ class SumLowering:
             stripes_log2=g.stripes_log2, last_lanes=width - (words - 1) * isa.WORD_BYTES,
             fill=out.geometry.fill & 0xFF, tile_rows=g.rows, tile_words=words,
             src_row_step=g.row_bytes, src_word_step=isa.WORD_BYTES, row_limit=num_rows,
-            **destination_fields(out.geometry, out, out_row),
+            **destination_fields(out.geometry, out, out_row, wrap=True),
         )

@@ -7,14 +7,14 @@ knows nothing of addresses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rasna import isa
 from rasna.graph import Conv, MaxPool, Padding, Requant, Tensor
 
-from .geometry import Geometry, ceil_div, phase_slot, plain_slot
+from .geometry import Geometry, RowSlot, ceil_div, phase_slot, plain_slot
 
 MAX_START = -(1 << 15)  # below every int8 and uint8
 
@@ -62,23 +62,83 @@ class Window:
         last = (self.out.shape[2] - 1) * self.stride[1] - self.padding.left + self.extent[1] - 1
         return self.padding.left, max(0, last - width + 1)
 
-    def geometry(self, stripes: int, out_rows: int) -> Geometry:
-        """Geometry of the prepared source when every stripe computes ``out_rows`` rows."""
-        _, height, width = self.source.shape
-        left, right = self.reach
-        if self.stride[1] > 1:
-            slot = phase_slot(width, left, right, self.stride[1], self.circular)
-        else:
-            slot = plain_slot(width, left, right, self.circular)
+    def geometry(
+        self, stripes: int, out_rows: int, resident: Geometry | None = None
+    ) -> Geometry:
+        """Geometry of the prepared source when every stripe computes ``out_rows`` rows.
+
+        A resident source is used as it is, or gives the rows of its phases.
+        """
+        if resident is not None:
+            if self.stride[1] == 1:
+                return resident
+            return replace(resident, slot=self._slot(), fill=self.fill)
         return Geometry(
-            slot=slot,
+            slot=self._slot(),
             stripes=stripes,
             rows=out_rows * self.stride[0],
             halo_top=self.padding.top,
-            local_rows=(out_rows - 1) * self.stride[0] + self.extent[0],
-            height=height,
+            local_rows=self.local_rows(out_rows),
+            height=self.source.shape[1],
             fill=self.fill,
+            circular_rows=self.circular,
         )
+
+    def plain_geometry(self, stripes: int, out_rows: int) -> Geometry:
+        """The geometry in which an earlier operation should leave the source.
+
+        Every stripe stores all rows that it owns, needed or not, so that others can read
+        them too; a single stripe owns the whole map.
+        """
+        g = self.geometry(stripes, out_rows)
+        rows = g.height if stripes == 1 else g.rows
+        slot = g.slot if self.stride[1] == 1 else plain_slot(self.source.shape[2])
+        return replace(
+            g, slot=slot, rows=rows, local_rows=max(g.local_rows, g.halo_top + rows),
+            used=ceil_div(self.out.shape[1], out_rows),
+        )
+
+    def rows_per_stripe(self, g: Geometry) -> int | None:
+        """Output rows of every stripe when the source lies in ``g``; None if they do not match."""
+        if g.stripes == 1:
+            return self.out.shape[1]
+        rows, rest = divmod(g.rows, self.stride[0])
+        return None if rest or g.stripes * rows < self.out.shape[1] else rows
+
+    def local_rows(self, out_rows: int) -> int:
+        return (out_rows - 1) * self.stride[0] + self.extent[0]
+
+    def _slot(self) -> RowSlot:
+        left, right = self.reach
+        width = self.source.shape[2]
+        if self.stride[1] > 1:
+            return phase_slot(width, left, right, self.stride[1], self.circular)
+        return plain_slot(width, left, right, self.circular)
+
+    def can_read(self, g: Geometry) -> bool:
+        """Whether a source that lies in the map memory in geometry ``g`` can be used."""
+        rows = self.rows_per_stripe(g)
+        if rows is None:
+            return False
+        if ceil_div(self.out.shape[1], rows) > g.stripes_used:
+            return False
+        below = self.local_rows(rows) - self.padding.top
+        if g.halo_top < self.padding.top or g.local_rows - g.halo_top < below:
+            return False
+        if self._rows_outside() and (g.circular_rows != self.circular or g.fill != self.fill):
+            return False
+        left, right = self.reach
+        if self.stride[1] > 1 or not (left or right):
+            return True
+        slot = g.slot
+        if slot.left < left or slot.right < right or slot.circular != self.circular:
+            return False
+        return self.circular or g.fill == self.fill
+
+    def _rows_outside(self) -> bool:
+        """Whether windows of real output rows touch rows above or below the map."""
+        last = (self.out.shape[1] - 1) * self.stride[0] - self.padding.top + self.extent[0] - 1
+        return self.padding.top > 0 or last >= self.source.shape[1]
 
     def tap_offset(self, geometry: Geometry, position: int) -> int:
         """Bytes from (local row of output row 0, word 0) to the vector of a kernel position."""

@@ -107,9 +107,8 @@ class WindowLowering:
         self.emitter, self.memory = emitter, memory
         self.w, self.plan, self.source, self.sink = window, plan, source, sink
         self.loader = SourceLoader(emitter, memory)
-        self.geometry = window.geometry(plan.stripes, plan.out_rows)
-        if isinstance(source, Region):
-            self.geometry = source.geometry
+        resident = source.geometry if isinstance(source, Region) else None
+        self.geometry = window.geometry(plan.stripes, plan.out_rows, resident)
         self.held: tuple[tuple, Region, int] | None = None
         self.backwards = False
 
@@ -129,7 +128,7 @@ class WindowLowering:
             g = self._output_geometry()
             # Phase splitting needs room beside the source, which the output may take later.
             self._hold(chunk, self._holds()[0], first, num_rows)
-            with self.memory.block(len(channels) * g.channel_words) as base:
+            with self.memory.block(len(channels) * g.channel_words, high=True) as base:
                 region = Region(g, base, int(channels[0]), len(channels))
                 self._chunk(chunk, first, num_rows, region, 0)
                 for host in self.sink.hosts:
@@ -170,9 +169,9 @@ class WindowLowering:
 
     def _hold(self, chunk: Chunk, part: tuple[int, int], first: int, num_rows: int) -> Region:
         """The region with these channels of the chunk's groups; loads it if it is not there."""
-        if isinstance(self.source, Region):
-            return self.source
         w = self.w
+        if isinstance(self.source, Region) and w.stride[1] == 1:
+            return self.source
         low = chunk.first_group * w.group_channels + part[0]
         count = part[1] - part[0]
         if chunk.num_groups > 1:
@@ -180,9 +179,12 @@ class WindowLowering:
         key = (low, count, first)
         if self.held is None or self.held[0] != key:
             self._release()
-            used = ceil_div(num_rows, self.plan.out_rows)
-            rows = RowWindow(first * w.stride[0], used, w.circular)
-            region, block = self.loader.load(self.source, self.geometry, rows, low, count)
+            if isinstance(self.source, Region):
+                region, block = self.loader.split(self.source, self.geometry, low, count)
+            else:
+                used = ceil_div(num_rows, self.plan.out_rows)
+                rows = RowWindow(first * w.stride[0], used, w.circular)
+                region, block = self.loader.load(self.source, self.geometry, rows, low, count)
             self.held = (key, region, block)
         return self.held[1]
 
@@ -215,7 +217,7 @@ class WindowLowering:
             src_word_step=isa.WORD_BYTES,
             row_limit=num_rows,
         )
-        destination = destination_fields(out.geometry, out, out_row)
+        destination = destination_fields(out.geometry, out, out_row, wrap=True)
         destination["out_base"] += x
         emit_taps(
             self.emitter, self._table(g, positions), self._records(outputs, src_base, out),
