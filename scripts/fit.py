@@ -207,8 +207,8 @@ NETS = {
 def show_layers(image) -> None:
     print(f"  {'layer':8} {'output':>14} {'non-zeros':>9} {'cycles':>9} {'bytes':>9}  mapping")
     for layer in image.layers:
-        shape = "x".join(map(str, layer["output"]))
-        print(f"  {layer['name']:8} {shape:>14} {layer['non_zeros']:9} {layer['cycles']:9} "
+        shape = "x".join(map(str, layer["output_shape"]))
+        print(f"  {layer['name']:8} {shape:>14} {layer['nonzeros']:9} {layer['cycles']:9} "
               f"{layer['bytes']:9}  {layer['mapping']}")
 
 

@@ -368,15 +368,17 @@ class Builder:
         streams = sum(
             f.get("stream_words", 0) for _, f in self.emitter.instructions[start:]
         )
+        shape = tensors[output].shape
         self.layers.append(
             dict(
                 name=name,
                 operation=operation,
-                inputs=[list(tensors[n].shape) for n in inputs],
-                output=list(tensors[output].shape),
-                output_type=str(tensors[output].type),
+                output=output,
+                input_shapes=[list(tensors[n].shape) for n in inputs],
+                output_shape=list(shape),
                 weights=0 if weights is None else int(weights.size),
-                non_zeros=0 if weights is None else int(np.count_nonzero(weights)),
+                nonzeros=0 if weights is None else int(np.count_nonzero(weights)),
+                macs=0 if weights is None else int(weights.size) * shape[1] * shape[2],
                 cycles=int(sum(self.emitter.cycles[start:])),
                 bytes=streams * isa.WORD_BYTES,
                 first_instruction=start,
