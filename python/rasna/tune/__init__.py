@@ -1,0 +1,143 @@
+"""``rasna.tune``: make a model sparse and quantised while the user's own loop trains it."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils import parametrize
+
+from ..compile.trace import trace
+from ..errors import TuneError
+from .circular import make_circular, restore
+from .prune import prune, unprune
+from .settings import Settings, check_arguments
+from .state import Tuned
+
+__all__ = ["tune"]
+
+
+def tune(
+    model: nn.Module,
+    sp: float = 0.8,
+    ab: int = 8,
+    wb: int = 8,
+    ib: int = 17,
+    chpad: bool = True,
+    strategy: str = "auto",
+) -> nn.Module:
+    """Make a model sparse and quantised, in place; fine-tune it with your own loop afterwards.
+
+    In training the model computes with fake-quantised weights and activations, in eval the
+    integers that the hardware computes; after ``rasna.compile`` eval equals the runtime bit for
+    bit until a weight changes or the model is trained on. Pruned weights stay zero under
+    any optimiser. ``state_dict()`` has the keys of the plain model. To reload a checkpoint, tune
+    a fresh model with the same arguments, then ``load_state_dict``: masks are made anew
+    from what is loaded. A checkpoint that was trained with ``chpad`` computes something else in a
+    plain model. Calling ``tune`` again replaces all that the first call has set.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Traceable by torch.fx, with at least one Conv2d or Linear.
+    sp : float
+        Share of the weights of every pruned layer that become zero, 0 <= sp < 1. The
+        smallest magnitudes of the layer go.
+    ab, wb : int
+        Bits of activations and weights, 2 to 8.
+    ib : int
+        Bits of the intermediate value of requantisation, 12 to 24.
+    chpad : bool
+        Make the padding of every Conv2d circular (fine-tuning adapts to it). Where that would
+        wrap more than once the layer keeps its mode, with a warning.
+    strategy : {"auto", "all"}
+        "auto" leaves the first convolution, depthwise convolutions and linear layers dense;
+        "all" prunes every Conv2d and Linear.
+
+    Returns
+    -------
+    torch.nn.Module
+        ``model`` itself.
+
+    Raises
+    ------
+    RasnaTypeError, TuneError
+        An argument is wrong (RasnaTypeError is a TypeError, TuneError a ValueError).
+    CompileError
+        The model cannot be traced; says where. What the compiler does not support is
+        refused in the first forward, with all places.
+    """
+    settings = check_arguments(model, sp, ab, wb, ib, chpad, strategy)
+    layers = _layers(model)
+    _check_layers(layers)
+    restore(model)
+    for layer in model.modules():
+        unprune(layer)
+    chosen = _layers_to_prune(layers, settings)
+    for layer in chosen:
+        prune(layer, settings.sp)
+    if settings.chpad:
+        make_circular(model)
+    model._rasna_tune = model.forward = Tuned(model, settings)
+    return model
+
+
+def _layers(model: nn.Module) -> dict[str, nn.Module | None]:
+    """Conv2d and Linear layers by path, in the order of execution; functional ones are None."""
+    found: dict[str, nn.Module | None] = {}
+    for node in trace(model).graph.nodes:
+        if node.op == "call_module":
+            layer = model.get_submodule(node.target)
+            if isinstance(layer, (nn.Conv2d, nn.Linear)):
+                found.setdefault(node.target, layer)
+        elif node.op == "call_function" and node.target in (F.conv2d, torch.conv2d, F.linear):
+            found[node.name] = None
+    if not found:
+        raise TuneError(
+            f"tune: {type(model).__name__} has no Conv2d or Linear layer that its forward uses; "
+            f"there is nothing to prune or to quantise"
+        )
+    return found
+
+
+def _check_layers(layers: dict[str, nn.Module | None]) -> None:
+    for path, layer in layers.items():
+        if layer is None:
+            continue
+        if nn.parameter.is_lazy(layer.weight):
+            raise TuneError(f"tune: {path} is lazy; run the model once, then tune it")
+        if layer.weight.is_meta:
+            raise TuneError(f"tune: {path} is on the meta device; load its weights, then tune it")
+        if parametrize.is_parametrized(layer, "weight"):
+            raise TuneError(
+                f"tune: the weight of {path} is parametrised; call "
+                f"torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight') first"
+            )
+
+
+def _layers_to_prune(layers: dict[str, nn.Module | None], settings: Settings) -> list[nn.Module]:
+    """The layers that the strategy prunes. A weight that a dense layer shares stays dense."""
+    if settings.strategy == "all":
+        return [layer for layer in layers.values() if layer is not None]
+    chosen, dense, first = [], [], True
+    for layer in layers.values():
+        if isinstance(layer, nn.Conv2d) and not first and not _is_depthwise(layer):
+            chosen.append(layer)
+        elif layer is not None:
+            dense.append(layer)
+        first = first and isinstance(layer, nn.Linear)
+    shared = {id(layer.weight) for layer in dense}
+    chosen = [layer for layer in chosen if id(layer.weight) not in shared]
+    if settings.sp > 0 and not chosen:
+        warnings.warn(
+            "tune: no weight is pruned, because strategy 'auto' leaves the first convolution, "
+            "depthwise convolutions and linear layers dense; use strategy='all' to prune them",
+            stacklevel=3,
+        )
+    return chosen
+
+
+def _is_depthwise(layer: nn.Conv2d) -> bool:
+    return layer.groups > 1 and layer.groups == layer.in_channels

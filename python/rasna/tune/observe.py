@@ -1,0 +1,132 @@
+"""Scales of a model in training: learned now and then, by the compiler's own type rules.
+
+The types of stored tensors are chosen anew in steps 0, 1, 2, 4, 8, …, then every
+``INTERVAL`` steps, from a sample of the values of the last few such steps. Between them
+a training step pays for the quantisation only. Only the types (no values) are kept in copies.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..compile import execute
+from ..compile import floatgraph as fg
+from ..compile.calibrate import nonnegative_nodes
+from ..compile.quantize import choose_type, choose_weight_frac, clamp_limits, weight_limit
+from ..graph import FixedPoint
+from .settings import Settings
+
+INTERVAL = 64  # steps between two choices of the types
+SAMPLE = 4096  # values of a tensor that take part in one choice
+MEMORY = 4  # choices whose values are remembered
+
+Scale = tuple[float, int, int]
+
+
+def _sample(y: torch.Tensor) -> torch.Tensor:
+    """About SAMPLE values spread over a tensor, and its extremes. float32 on the CPU."""
+    flat = y.detach().reshape(-1)
+    stride = max(1, flat.numel() // SAMPLE) | 1  # odd: visits every column of a map
+    lo, hi = torch.aminmax(flat)
+    return torch.cat([flat[::stride], lo.reshape(1), hi.reshape(1)]).float().cpu()
+
+
+class Observers:
+    """Types of all stored tensors of one model, by the name of their node.
+
+    Attributes
+    ----------
+    types : chosen so far; ``rasna.compile`` overwrites them.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.types: dict[str, FixedPoint] = {}
+        self.nonnegative_inputs: dict[int, bool] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        """Choose all types anew, from the next step on."""
+        self.steps, self._due, self._learning = 0, 0, False
+        self._seen: dict[str, deque[torch.Tensor]] = {}
+        self._scales: dict[str, Scale] = {}
+        self._finer: dict[str, torch.Tensor] = {}
+        self._nonnegative: dict[str, bool] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: self.__dict__[k] for k in ("settings", "types", "nonnegative_inputs")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.restart()
+
+    def start_step(
+        self, graph: fg.FloatGraph, root: nn.Module, inputs: tuple[torch.Tensor, ...]
+    ) -> None:
+        """Call before every training step."""
+        self._learning = self.steps >= self._due
+        if self._learning:
+            self._due = self.steps + max(1, min(self.steps, INTERVAL))
+            if self.steps <= INTERVAL:  # the model changes fast: what was seen is out of date
+                self._seen.clear()
+            for i, x in enumerate(inputs):
+                positive = bool((x >= 0).all())
+                self.nonnegative_inputs[i] = positive and self.nonnegative_inputs.get(i, True)
+            known = [self.nonnegative_inputs[i] for i in range(len(inputs))]
+            with torch.no_grad():
+                self._nonnegative = nonnegative_nodes(graph, root, known)
+        self.steps += 1
+
+    def activation(self, node: fg.Node, y: torch.Tensor) -> Scale:
+        """(integers per unit, lowest, highest integer) for the output of a node, clamp included."""
+        scale = self._scales.get(node.name)
+        if scale is None or self._learning:
+            scale = self._scales[node.name] = self._learn(node, y)
+        return scale
+
+    def _learn(self, node: fg.Node, y: torch.Tensor) -> Scale:
+        clamp = getattr(node.op, "clamp", fg.UNBOUNDED)
+        seen = self._seen.setdefault(node.name, deque(maxlen=MEMORY))
+        values = _sample(y).clamp_(*clamp)
+        if bool(torch.isfinite(values).all()):  # a step that diverged teaches nothing
+            seen.append(values)
+        known = torch.cat(list(seen)) if seen else torch.zeros(1)
+        nonnegative = self._nonnegative.get(node.name, False)
+        kind = choose_type(known, self.settings.ab, nonnegative)
+        self.types[node.name] = kind
+        lo, hi = clamp_limits(kind, clamp)
+        return 2.0**kind.frac, lo, hi
+
+    @torch.no_grad()
+    def weight(
+        self, node: fg.Node, weight: torch.Tensor, root: nn.Module
+    ) -> tuple[torch.Tensor, int]:
+        """(integers per unit of the weight, largest integer) of a Conv or Linear.
+
+        The scale is a power of two of the *folded* weight, one per output channel, that
+        follows the largest weight of the channel in every step; how much finer it is (clipping)
+        is learned. A channel that BatchNorm multiplies by 0 is scaled as if by 1. Shape
+        (OC, 1, …), float32.
+        """
+        op: Any = node.op
+        limit = weight_limit(self.settings.wb)
+        largest = weight.detach().flatten(1).abs().amax(1).float()
+        factor = torch.ones_like(largest)
+        if op.steps:
+            factor = execute.per_channel(root, op.steps, len(largest))[0].abs().float()
+            factor.masked_fill_(factor == 0, 1.0)
+        largest = largest * factor
+        largest.masked_fill_(largest == 0, 1.0)
+        coarse = torch.ceil(-torch.log2(largest / (limit + 0.5))) - 1
+        finer = self._finer.get(node.name)
+        if finer is None or self._learning or finer.shape != coarse.shape:
+            rows = weight.detach().flatten(1).float() * factor.unsqueeze(1)
+            chosen = choose_weight_frac(rows, self.settings.wb).to(coarse.dtype)
+            finer = torch.where(rows.any(1), chosen - coarse, 0.0)
+            self._finer[node.name] = finer
+        scale = torch.exp2(coarse + finer.to(coarse.device)) * factor
+        return scale.view(-1, *[1] * (weight.dim() - 1)), limit

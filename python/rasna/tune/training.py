@@ -1,0 +1,123 @@
+"""Run a float graph of the compiler in training: fake quantisation at every stored tensor.
+
+What the hardware stores are the outputs of the compiler's own (fused) nodes, so the graph is
+executed in that form: convolution with masked, fake-quantised weights (as they will be
+after folding), BatchNorm by the user's own module (batch statistics, running updates),
+then clamp and activation quantisation in one. Parameters are looked up in the live model
+in every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ..compile import execute
+from ..compile import floatgraph as fg
+from ..compile.calibrate import KEEPS_TYPE
+from .fake import fake_quantize, fake_quantize_weight
+from .observe import Observers
+from .prune import apply_mask, mask_of
+
+
+def owner(root: nn.Module, ref: fg.Ref | None) -> nn.Module | None:
+    """The module that holds a parameter as its ``weight``."""
+    if not isinstance(ref, fg.Param) or ref.path.rpartition(".")[2] != "weight":
+        return None
+    return root.get_submodule(ref.path.rpartition(".")[0])
+
+
+def training_steps(root: nn.Module, steps: Sequence[fg.Step], y: torch.Tensor) -> torch.Tensor:
+    """Steps behind a convolution as the user's model computes them in training."""
+    shape = (1, -1, *[1] * (y.dim() - 2))
+    for step in steps:
+        if isinstance(step, fg.BatchNorm) and step.path:
+            y = root.get_submodule(step.path)(y)
+        else:
+            a, b = execute.per_channel(root, (step,), y.shape[1])
+            y = y * a.view(shape).to(y.dtype) + b.view(shape).to(y.dtype)
+    return y
+
+
+class TrainingGraph:
+    """A float graph as a function of a batch: ``graph(*inputs)`` gives the list of outputs."""
+
+    def __init__(self, graph: fg.FloatGraph, root: nn.Module, observers: Observers) -> None:
+        self.graph, self.root, self.observers = graph, root, observers
+        index = {name: i for i, name in enumerate(graph.nodes)}
+        last = {index[i]: index[n.name] for n in graph.nodes.values() for i in n.inputs}
+        keep = {index[name] for name in graph.outputs}
+        self._outputs = [index[name] for name in graph.outputs]
+        self._steps: list[tuple[Callable, fg.Node, list[int], list[int]]] = []
+        for number, node in enumerate(graph.nodes.values()):
+            inputs = [index[name] for name in node.inputs]
+            drop = [i for i in set(inputs) if last[i] == number and i not in keep]
+            self._steps.append((self._function(node), node, inputs, drop))
+
+    def _function(self, node: fg.Node) -> Callable:
+        op = node.op
+        if isinstance(op, fg.Input):
+            return self._input
+        if isinstance(op, (fg.Conv, fg.Linear)):
+            return self._conv
+        if isinstance(op, fg.Affine):
+            return lambda node, x: self._store(node, training_steps(self.root, op.steps, x))
+        if isinstance(op, fg.Dropout):
+            return self._dropout
+        if isinstance(op, fg.Clamp):
+            return self._store
+        if isinstance(op, KEEPS_TYPE):
+            return lambda node, *xs: execute.run_node(self.root, node, xs)
+        return self._other
+
+    def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        values: list[Any] = [None] * len(self._steps)
+        for number, (function, node, sources, drop) in enumerate(self._steps):
+            if sources:
+                values[number] = function(node, *[values[i] for i in sources])
+            else:
+                values[number] = function(node, inputs[node.op.index])
+            for i in drop:
+                values[i] = None
+        return [values[i] for i in self._outputs]
+
+    def _store(self, node: fg.Node, y: torch.Tensor) -> torch.Tensor:
+        """Clamp and quantise a stored tensor."""
+        scale, lo, hi = self.observers.activation(node, y)
+        return fake_quantize(y, scale, lo, hi)
+
+    def _input(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        if not x.is_floating_point():
+            x = x.to(torch.get_default_dtype())
+        return self._store(node, x)
+
+    def _conv(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        op: Any = node.op
+        weight = fg.fetch(self.root, op.weight)
+        bias = None if op.bias is None else fg.fetch(self.root, op.bias)
+        layer = owner(self.root, op.weight)
+        keep = None
+        if layer is not None and (mask := mask_of(layer)) is not None:
+            apply_mask(layer)
+            keep = mask.on(weight.device)
+        scale, limit = self.observers.weight(node, weight, self.root)
+        weight = fake_quantize_weight(weight, scale, limit, keep)
+        if isinstance(op, fg.Conv):
+            y = execute.convolve(x, weight, bias, op)
+        else:
+            y = F.linear(x, weight, bias)
+        return self._store(node, training_steps(self.root, op.steps, y))
+
+    def _dropout(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        op: Any = node.op
+        if op.path:
+            return self.root.get_submodule(op.path)(x)
+        return F.dropout(x, op.p, self.root.training)
+
+    def _other(self, node: fg.Node, *xs: torch.Tensor) -> torch.Tensor:
+        """Sum and average pooling; the clamp is done again, for nothing, by the quantisation."""
+        return self._store(node, execute.run_node(self.root, node, xs))
