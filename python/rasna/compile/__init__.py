@@ -52,7 +52,7 @@ def compile(
     # here, so that the back end can be imported where torch is not installed
     from .backend import build_program
     from .pipeline import quantise
-    from .samples import check_samples, unwrap
+    from .samples import check_mode, check_samples, unwrap
     from .settings import settings_of
 
     if samples and isinstance(samples[-1], bool):  # channel_last given by position
@@ -60,9 +60,12 @@ def compile(
     target = get_target(target)
     model = unwrap(model)
     inputs = check_samples(samples, channel_last)
+    tuned = getattr(model, "_rasna_tune", None)
+    if tuned is not None:
+        check_mode(model)
+        tuned.prepare(inputs)
     compiled = quantise(model, inputs, settings_of(model))
     program = build_program(compiled.quant_graph, target, channel_last=channel_last)
-    tuned = getattr(model, "_rasna_tune", None)
-    if hasattr(tuned, "freeze"):
+    if tuned is not None:
         tuned.freeze(compiled.quant_graph)
     return program

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 
+from ..errors import CompileError
 from ..graph import FixedPoint
 from . import floatgraph as fg
 from .execute import per_channel, run
@@ -49,17 +51,27 @@ def _is_nonnegative(graph, root, node: fg.Node, before: list[bool], inputs) -> b
 def choose_types(
     graph: fg.FloatGraph, root: torch.nn.Module, samples: Sequence[torch.Tensor], bits: int
 ) -> tuple[dict[str, FixedPoint], list[torch.Tensor]]:
-    """The types of all nodes and the graph's float outputs.
+    """Run the graph on the samples: the types of all nodes, and the graph's float outputs.
 
     Parameters
     ----------
     samples : float32 (batch, C, H, W) or (batch, F) tensors, one per input
     bits : of every stored tensor
+
+    Raises
+    ------
+    CompileError
+        A value is NaN or infinite; the node is named.
     """
     nonnegative = nonnegative_nodes(graph, root, [bool((s >= 0).all()) for s in samples])
     types: dict[str, FixedPoint] = {}
 
     def observe(node: fg.Node, value: torch.Tensor) -> torch.Tensor:
+        if not math.isfinite(float(value.abs().max())):
+            raise CompileError(
+                f"{node.where}: the samples give NaN or infinite values here; "
+                f"check the weights and the range of the samples"
+            )
         if isinstance(node.op, KEEPS_TYPE):
             types[node.name] = types[node.inputs[0]]
         else:
@@ -67,5 +79,4 @@ def choose_types(
         return value
 
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
-        outputs = run(graph, root, samples, observe)
-    return types, outputs
+        return types, run(graph, root, samples, observe)

@@ -18,8 +18,11 @@ from .lower import lower
 from .passes import simplify
 from .samples import check_mode, to_cpu_float32
 from .settings import Settings
+from .weights import max_magnitude
 
-SAME = 1e-3  # of the largest output: float32 in another order of summation is far below
+# float32 in another order of summation: relative to an output, and to the largest
+# intermediate value, since an output may be a small difference of large numbers
+SAME_OUTPUT, SAME_INTERMEDIATE = 1e-3, 1e-5
 
 
 @dataclass
@@ -50,12 +53,20 @@ def quantise(
     plain = to_cpu_float32(model)
     graph = simplify(capture(plain, samples))
     types, outputs = choose_types(graph, plain, samples, settings.ab)
-    _check_same(model, plain, graph, samples, outputs)
+    largest = max(max_magnitude(type) * 2.0**-type.frac for type in types.values())
+    _check_same(model, plain, graph, samples, outputs, SAME_INTERMEDIATE * largest)
     quant = check_quant(lower(graph, plain, types, settings))
     return Compiled(graph, quant)
 
 
-def _check_same(model, plain, graph: FloatGraph, samples, outputs: list[torch.Tensor]) -> None:
+def _check_same(
+    model: torch.nn.Module,
+    plain: torch.nn.Module,
+    graph: FloatGraph,
+    samples: Sequence[torch.Tensor],
+    outputs: Sequence[torch.Tensor],
+    tolerance: float,
+) -> None:
     """Raise CompileError unless the model itself gives the outputs of the captured graph."""
     rows = min(2, len(samples[0]))
     inputs = [sample[:rows].clone() for sample in samples]
@@ -64,26 +75,30 @@ def _check_same(model, plain, graph: FloatGraph, samples, outputs: list[torch.Te
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
         expected = flatten_outputs(forward(*inputs))
     for name, want, got in zip(graph.outputs, expected, outputs, strict=True):
-        got = got[:rows].reshape(want.shape) if got[:rows].numel() == want.numel() else None
-        largest = float(want.abs().max())
-        if got is None or not float((want - got).abs().max()) <= SAME * largest + 1e-30:
-            raise CompileError(_difference(plain, name, want, got))
+        got = got[:rows]
+        allowed = SAME_OUTPUT * float(want.abs().max()) + tolerance
+        if want.shape != got.shape:
+            found = f"shape {tuple(want.shape)} instead of {tuple(got.shape)}"
+        elif float((want - got).abs().max()) > allowed:
+            found = f"values that differ by {float((want - got).abs().max()):.3g}"
+        else:
+            continue
+        raise CompileError(_difference(plain, name, found))
 
 
-def _difference(plain: torch.nn.Module, name: str, want, got) -> str:
+def _difference(plain: torch.nn.Module, name: str, found: str) -> str:
     hooked = [
         path or "the model"
         for path, module in plain.named_modules()
         if module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
     ]
-    by = "no difference in shape" if got is None else f"{float((want - got).abs().max()):.3g}"
     cause = (
         f"hooks or a replaced forward of {', '.join(hooked)}"
         if hooked
-        else "random numbers, state that changes in forward, or squeeze() of a batch of one"
+        else "random numbers or state that changes in forward"
     )
     return (
-        f"output {name}: the model gives something else than its traced operations (by {by}); "
+        f"output {name}: the model gives {found} compared with its traced operations; "
         f"possible causes are {cause}; remove them before compiling"
     )
 
