@@ -77,7 +77,7 @@ int64_t parse_integer(const char *name, const char *text, int64_t lo) {
 }
 
 [[noreturn]] void unknown_option(const rasna_context &context, const char *name) {
-    fail(rasna::ERROR_BAD_ARGUMENT, std::string("option \"") + name + "\" is unknown; there are step_limit, stop_at, " +
+    fail(rasna::ERROR_BAD_ARGUMENT, std::string("option \"") + name + "\" is unknown; there are step_limit, stop_at" +
                                         context.machine->option_names());
 }
 
@@ -85,6 +85,8 @@ void check_pointer(const void *pointer, const char *name, uint64_t num_words) {
     if (!pointer && num_words)
         fail(rasna::ERROR_BAD_ARGUMENT,
              std::string(name) + " is NULL, but " + std::to_string(num_words) + " words are needed");
+    if (reinterpret_cast<uintptr_t>(pointer) % sizeof(uint64_t))
+        fail(rasna::ERROR_BAD_ARGUMENT, std::string(name) + " is not aligned to 8 bytes, as words must be");
 }
 
 void load_program(rasna_context &context, const uint64_t *words, uint64_t num_words, uint64_t input_words,

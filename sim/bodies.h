@@ -55,9 +55,9 @@ struct Body {
     const char *name;
     bool (*is_supported)();  // by this processor
 
-    // The list is arranged so that the sum of weight[0]*x0 + weight[1]*x1, and of the other two, fits int16: unsigned
-    // quads have |weight[0]| + |weight[1]| <= 128; in signed quads weight[0] and weight[1] have the sign sign[0]
-    // (1 or -1), and weight[2] and weight[3] have sign[1].
+    // The list is arranged so that weight[0]*x0 + weight[1]*x1 fits int16, and so do the other two: in unsigned quads
+    // the two weights have opposite signs or |weight[0]| + |weight[1]| <= 128; in signed quads weight[0] and weight[1]
+    // have the sign sign[0] (1 or -1), and weight[2] and weight[3] have sign[1].
     bool wants_pairs;
 
     // acc[lane] = bias + sum of weight * x. One or two groups; [SINGLE][1] is not used.

@@ -27,7 +27,7 @@ class FastMachine : public Machine {
     uint64_t map_word(uint32_t slice, uint32_t word) const override;
     bool set_option(const std::string &name, const std::string &value) override;
     bool get_option(const std::string &name, std::string &value) const override;
-    const char *option_names() const override { return "body, bodies (read only), cache_bytes"; }
+    const char *option_names() const override { return ", body, bodies (read only), cache_bytes"; }
 
   private:
     // One instruction; plan is set for a TAPS whose lists fit into the cache.

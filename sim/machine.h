@@ -28,7 +28,7 @@ class Machine {
     // Options of this kind of machine. Return false for an unknown name; throw Failure for a bad value.
     virtual bool set_option(const std::string &name, const std::string &value) = 0;
     virtual bool get_option(const std::string &name, std::string &value) const = 0;
-    virtual const char *option_names() const = 0;  // for messages: "body, bodies (read only)"
+    virtual const char *option_names() const = 0;  // for messages: ", body, bodies (read only)"
 };
 
 extern const char *const MACHINE_KIND;  // "functional" or "functional-exact"

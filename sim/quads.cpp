@@ -7,7 +7,7 @@
 namespace rasna {
 namespace {
 
-constexpr int MAX_UNSIGNED_PAIR = 128;  // 128 * 255 fits int16
+constexpr int MAX_UNSIGNED_PAIR = 128;  // 128 * 255 fits int16; no weight has a larger magnitude
 
 int magnitude(const Tap &tap) { return abs(static_cast<int>(tap.weight)); }
 
@@ -55,17 +55,32 @@ void pair_by_sign(std::vector<Tap> &taps, QuadWriter &writer) {
     pair_in_order(taps.data() + num_positive, taps.size() - num_positive, -1, writer);
 }
 
-// The largest magnitude with the smallest, as long as their sum is allowed. That gives the fewest pairs.
+// Ordered by magnitude, the smallest first (counting sort: lists are long and magnitudes few).
+std::vector<Tap> sorted_by_magnitude(const Tap *taps, size_t num_taps) {
+    std::vector<Tap> sorted(num_taps);
+    uint32_t starts[MAX_UNSIGNED_PAIR + 2] = {};
+    for (size_t i = 0; i < num_taps; i++) starts[magnitude(taps[i]) + 1]++;
+    for (int m = 1; m <= MAX_UNSIGNED_PAIR; m++) starts[m] += starts[m - 1];
+    for (size_t i = 0; i < num_taps; i++) sorted[starts[magnitude(taps[i])]++] = taps[i];
+    return sorted;
+}
+
+// Opposite signs fit together always: the sum lies between the two products. What is left of the more frequent sign,
+// its smallest magnitudes, is paired the largest with the smallest as long as the pair is allowed.
 void pair_by_magnitude(std::vector<Tap> &taps, QuadWriter &writer) {
-    std::vector<Tap> sorted(taps.size());
-    uint32_t starts[130] = {};
-    for (const Tap &t : taps) starts[magnitude(t) + 1]++;
-    for (int m = 1; m < 130; m++) starts[m] += starts[m - 1];
-    for (const Tap &t : taps) sorted[starts[magnitude(t)]++] = t;
-    for (size_t lo = 0, hi = sorted.size(); lo < hi;) {
-        const Tap &largest = sorted[--hi];
-        if (lo < hi && magnitude(sorted[lo]) + magnitude(largest) <= MAX_UNSIGNED_PAIR)
-            writer.add_pair(sorted[lo++], largest, 1);
+    const auto middle = std::partition(taps.begin(), taps.end(), [](const Tap &t) { return t.weight > 0; });
+    const size_t num_positive = static_cast<size_t>(middle - taps.begin()), num_negative = taps.size() - num_positive;
+    const bool more_positive = num_positive >= num_negative;
+    const Tap *few = taps.data() + (more_positive ? num_positive : 0);
+    const size_t num_few = std::min(num_positive, num_negative);
+    const std::vector<Tap> many =
+        sorted_by_magnitude(taps.data() + (more_positive ? 0 : num_positive), taps.size() - num_few);
+    size_t lo = 0, hi = many.size();
+    for (size_t i = 0; i < num_few; i++) writer.add_pair(few[i], many[--hi], 1);
+    while (lo < hi) {
+        const Tap &largest = many[--hi];
+        if (lo < hi && magnitude(many[lo]) + magnitude(largest) <= MAX_UNSIGNED_PAIR)
+            writer.add_pair(many[lo++], largest, 1);
         else
             writer.add_alone(largest, 1);
     }

@@ -138,8 +138,17 @@ int64_t Validator::highest_row(const Destination &to, int64_t row_first, int64_t
 // write_word for rows row_first … row_limit-1, channels 0 … max_channel, words 0 … num_words-1.
 void Validator::check_destination(const Destination &to, int64_t row_first, int64_t row_limit, int64_t max_channel,
                                   int64_t num_words) const {
-    if (to.circular) check(ERROR_BAD_FIELD, "out_height", to.height, 1, 65535);
-    if (row_first >= row_limit || to.local_rows == 0) return;
+    if (to.circular) {
+        check_count("out_height", to.height);
+        check(ERROR_BAD_FIELD, "out_rows", to.rows, 0, to.height);
+        check(ERROR_BAD_FIELD, "out_halo_top", to.halo_top, 0, to.height);
+    }
+    if (row_first >= row_limit) return;
+    if (to.circular && (row_first < 0 || row_limit > to.height))
+        refuse(ERROR_BAD_FIELD, "its rows with out_row " + number(to.row) + " are " + number(row_first) + " to " +
+                                    number(row_limit - 1) + ", allowed are 0 to " + number(to.height - 1) +
+                                    " (circular_rows)");
+    if (to.local_rows == 0) return;
     const int64_t rest = to.base + max_channel * to.channel_step + num_words - 1;
     if (rest + (to.local_rows - 1) * static_cast<int64_t>(to.row_step) < MAP_WORDS) return;
     const int64_t local = highest_row(to, row_first, row_limit);
