@@ -103,7 +103,7 @@ def tune(
 
     See ``rasna.tune.tune`` (the package) for what is refused and how.
     """
-    return _entry("tune")(model, sp=sp, ab=ab, wb=wb, ib=ib, chpad=chpad, strategy=strategy)
+    return _call("tune", model, sp=sp, ab=ab, wb=wb, ib=ib, chpad=chpad, strategy=strategy)
 
 
 def compile(
@@ -123,15 +123,16 @@ def compile(
     ------
     CompileError that lists everything in the model that cannot be compiled.
     """
-    return _entry("compile")(model, *samples, channel_last=channel_last, target=target)
+    return _call("compile", model, *samples, channel_last=channel_last, target=target)
 
 
-def _entry(name: str) -> Any:
-    """The function that does the work of ``rasna.<name>``: it has the name of its package."""
+def _call(name: str, *arguments: Any, **options: Any) -> Any:
+    """Call the function that does the work of ``rasna.<name>``; it has the name of its package."""
     try:
-        return getattr(import_module(f"{__name__}.{name}"), name)
+        function = getattr(import_module(f"{__name__}.{name}"), name)
+        return function(*arguments, **options)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if (error.name or "").split(".")[0] != "torch":
             raise
         raise ModuleNotFoundError(
             f"rasna.{name} needs PyTorch, which is not installed: pip install torch; "

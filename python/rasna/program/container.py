@@ -34,6 +34,7 @@ _PARTS = ("program.bin", "expected.bin")
 _SEAL = b"rasna-sha256:"
 _SEAL_BYTES = len(_SEAL) + 64
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_HEAD = bytes.fromhex("504b0304 1400 0000 0000 0000 2100")  # up to the time stamp of the epoch
 
 
 def program_bytes(program: Program) -> bytes:
@@ -155,7 +156,7 @@ def _check_seal(data: bytes, source: str) -> None:
         return
     if not data.startswith(b"PK"):
         raise RasnaFileError(f"{source}: is not a .rasna file; Program.save writes one")
-    if _SEAL not in data[-2 * _SEAL_BYTES :] and zipfile.is_zipfile(io.BytesIO(data)):
+    if not data.startswith(_HEAD) and zipfile.is_zipfile(io.BytesIO(data)):
         raise RasnaFileError(
             f"{source}: is a zip archive, but not one that Program.save wrote; "
             "a .rasna file must not be repacked"
@@ -173,10 +174,10 @@ def _read_archive(data: bytes, source: str) -> tuple[dict[str, Any], dict[str, n
                 raise RasnaFileError(f"{source}: the manifest is not a table of names and values")
             _check_version(manifest, source)
             arrays = _read_arrays(archive, manifest, len(data), source)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise RasnaFileError(f"{source}: the archive is malformed: {error}") from error
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise RasnaFileError(f"{source}: the manifest is not JSON: {error}") from error
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise RasnaFileError(f"{source}: the archive is malformed: {error}") from error
     return manifest, arrays
 
 

@@ -1,0 +1,314 @@
+"""The .rasna file: nothing that is wrong with it goes unnoticed."""
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+import rasna
+from rasna.errors import RasnaFileError
+from rasna.program import container
+from rasna.program.container import program_bytes, program_from_bytes
+from rasna.program.manifest import MAX_SEGMENT_WORDS
+from tests.program.samples import S8, U8, conv_sample, identity_program
+
+AGAIN = "copy it again or compile the model again"
+
+
+@pytest.fixture(scope="module")
+def data() -> bytes:
+    return program_bytes(conv_sample().program)
+
+
+def seal(body_of: bytes) -> bytes:
+    """A correct checksum for bytes that were changed on purpose."""
+    body = body_of[: -container._SEAL_BYTES]
+    return body + container._SEAL + hashlib.sha256(body).hexdigest().encode()
+
+
+def rebuilt(data: bytes, change=None, parts=None, compression=zipfile.ZIP_STORED) -> bytes:
+    """The archive with a changed manifest and parts, checksums of the whole correct."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(content["manifest.json"])
+    if change:
+        change(manifest)
+    content["manifest.json"] = json.dumps(manifest).encode()
+    content.update(parts or {})
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, value in content.items():
+            archive.writestr(name, value)
+        archive.comment = bytes(container._SEAL_BYTES)
+    return seal(buffer.getvalue())
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(RasnaFileError) as caught:
+        program_from_bytes(data, "m.rasna")
+    return str(caught.value)
+
+
+def test_load_gives_back_everything(tmp_path):
+    program = conv_sample().program
+    program.save(tmp_path / "m.rasna")
+    loaded = rasna.load(tmp_path / "m.rasna")
+    assert str(loaded) == str(program) and repr(loaded) == repr(program)
+    assert (loaded.words == program.words).all() and loaded.words.dtype == np.uint64
+    assert (loaded.selfcheck_expected == program.selfcheck_expected).all()
+    assert loaded.inputs == program.inputs and loaded.outputs == program.outputs
+    for name in ("selfcheck_seed", "structure", "channel_last", "scratch_words", "config_hash"):
+        assert getattr(loaded, name) == getattr(program, name)
+    assert [layer["checksum"] for layer in loaded.layers] == [
+        layer["checksum"] for layer in program.layers
+    ]
+
+
+def test_the_same_program_gives_the_same_bytes(data, tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, '.'); from tests.program.samples import conv_sample; "
+        f"conv_sample().program.save({str(tmp_path / 'm.rasna')!r})"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert (tmp_path / "m.rasna").read_bytes() == data
+    assert program_bytes(program_from_bytes(data)) == data
+
+
+@pytest.mark.parametrize("name", ["with space.rasna", "モデル é.rasna", "no_suffix", ".rasna"])
+def test_any_file_name_works(name, tmp_path):
+    conv_sample().program.save(str(tmp_path / name))
+    assert rasna.load(str(tmp_path / name)).target == "tiny"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_nested_outputs_and_key_types_survive(tmp_path):
+    structure = {"dict": {"z": {"tuple": [1, 0]}, 5: {"list": [1]}, "a": {"tuple": []}}}
+    program = identity_program([("u", (2, 3, 5), U8), ("v", (4,), S8)], structure)
+    loaded = program_from_bytes(program_bytes(program))
+    assert loaded.structure == structure
+    assert list(loaded.structure["dict"]) == ["z", 5, "a"]
+
+
+def test_a_flip_of_any_byte_is_noticed(data):
+    for index in range(len(data)):
+        flipped = bytearray(data)
+        flipped[index] ^= 1 << index % 8
+        with pytest.raises(RasnaFileError):
+            program_from_bytes(bytes(flipped))
+
+
+@pytest.mark.parametrize("index", [0, 40, 1000, -100])
+def test_a_flip_is_called_damage(data, index):
+    flipped = bytearray(data)
+    flipped[index] ^= 4
+    assert refusal(bytes(flipped)) == (
+        f"m.rasna: the file is damaged (its checksum differs); {AGAIN}"
+    )
+
+
+def test_truncation_is_noticed_at_every_length(data):
+    for length in [*range(0, len(data), 37), len(data) - 1]:
+        message = refusal(data[:length])
+        if length > 1:
+            assert message == f"m.rasna: the file is truncated or damaged; {AGAIN}"
+    assert refusal(b"") == f"m.rasna: the file is empty; {AGAIN}"
+
+
+def test_appended_bytes_are_noticed(data):
+    assert refusal(data + b"\0") == f"m.rasna: the file is truncated or damaged; {AGAIN}"
+
+
+def test_swapped_parts_are_noticed(data):
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        program, expected = archive.read("program.bin"), archive.read("expected.bin")
+    swapped = rebuilt(data, parts={"program.bin": expected, "expected.bin": program})
+    assert refusal(swapped) == "m.rasna: part expected.bin is damaged (its checksum differs)"
+
+
+def test_foreign_files_are_not_rasna_files(tmp_path):
+    assert refusal(b"%PDF-1.7 something") == (
+        "m.rasna: is not a .rasna file; Program.save writes one"
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("manifest.json", "{}")
+    assert refusal(buffer.getvalue()) == (
+        "m.rasna: is a zip archive, but not one that Program.save wrote; a .rasna file must not "
+        "be repacked"
+    )
+
+
+def test_another_format_version_is_named(data):
+    def newer(manifest):
+        manifest["format_version"] = 2
+
+    assert refusal(rebuilt(data, newer)) == (
+        "m.rasna: has format version 2, this rasna reads version 1; compile the model again, or "
+        "install the rasna that wrote it"
+    )
+
+
+def test_compressed_parts_are_refused(data):
+    """So no part can be larger than the file."""
+    bomb = rebuilt(data, parts={"program.bin": bytes(1 << 20)}, compression=zipfile.ZIP_DEFLATED)
+    assert refusal(bomb) == "m.rasna: part manifest.json is compressed; .rasna files are not"
+
+
+def test_a_part_that_claims_a_terabyte_is_refused(data):
+    """The sizes in the archive's directory are lies; the seal is correct."""
+    name = data.rindex(b"program.bin")  # in the central directory, 46 bytes after its start
+    lied = bytearray(data)
+    for at in (name - 26, name - 22):
+        lied[at : at + 4] = (0xFFFFFF00).to_bytes(4, "little")
+    message = refusal(seal(bytes(lied)))
+    assert "part program.bin claims 4,294,967,040 bytes, at most" in message
+
+
+def test_a_part_that_is_there_twice_is_refused(data):
+    buffer = io.BytesIO()
+    with pytest.warns(UserWarning), zipfile.ZipFile(buffer, "w") as archive:
+        for _ in range(2):
+            archive.writestr("manifest.json", "{}")
+        archive.comment = bytes(container._SEAL_BYTES)
+    assert refusal(seal(buffer.getvalue())) == (
+        "m.rasna: holds 2 parts named manifest.json, 1 is needed"
+    )
+
+
+def _set(*path_and_value):
+    *path, last, value = path_and_value
+
+    def change(manifest):
+        node = manifest
+        for key in path:
+            node = node[key]
+        node[last] = value
+
+    return change
+
+
+WRONG_MANIFESTS = {
+    "segment": (_set("scratch_words", 1 << 40), "manifest: scratch_words must be an integer from "
+                f"0 to {MAX_SEGMENT_WORDS}, is 1099511627776"),
+    "terabyte_port": (_set("inputs", 0, "shape", [1 << 40]), "manifest: inputs[0]: shape must be "
+                      "a list of 1 to 8 positive integers, is [1099511627776]"),
+    "port_sum": (_set("input_words", 9), "manifest: input_words must be 8, the words of all "
+                 "inputs, is 9"),
+    "overlap": (_set("inputs", 0, "word_offset", 1), "manifest: inputs[0]: word_offset must be an "
+                "integer from 0 to 0, is 1"),
+    "shape": (_set("inputs", 0, "shape", [2, 4, 9]), "manifest: inputs[0]: tensor_shape must be "
+              "three sizes with as many elements as [2, 4, 9], is [2, 4, 8]"),
+    "dtype": (_set("inputs", 0, "dtype", "float64"), "manifest: inputs[0]: dtype must be int8 as "
+              "its type says, is 'float64'"),
+    "bits": (_set("outputs", 0, "type", "bits", 64), "manifest: outputs[0].type: bits must be an "
+             "integer from 2 to 8, is 64"),
+    "boolean_as_number": (_set("selfcheck_seed", True), "manifest: selfcheck_seed must be an "
+                          "integer from 0 to 9223372036854775807, is True"),
+    "structure": (_set("structure", {"tuple": [0, 1]}), "manifest: structure must be tuples, "
+                  "lists and dicts of numbers below 1, is {'tuple': [0, 1]}"),
+    "hash": (_set("config_hash", "xyz"), "manifest: config_hash must be 16 hexadecimal digits, "
+             "is 'xyz'"),
+    "no_inputs": (_set("inputs", []), "manifest: inputs must be a list that is not empty, is []"),
+    "layer": (_set("layers", 0, "cycles", -1), "manifest: layers[0]: cycles must be an integer "
+              "from 0 to 9223372036854775807, is -1"),
+    "layer_entry": (_set("layers", 0, "colour", 1), "manifest: layers[0] has an unknown entry "
+                    "'colour'"),
+    "layers": (_set("layers", 3), "manifest: layers must be a list of at most 100000 entries, "
+               "is 3"),
+    "part": (_set("parts", {}), "the manifest must list the part program.bin"),
+    "part_size": (_set("parts", "program.bin", "bytes", 8), "the manifest says 8; whole words"),
+    "foreign": (_set("format", "other"), "the manifest is not that of a .rasna file"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_MANIFESTS)
+def test_every_value_of_the_manifest_is_checked(data, name):
+    change, message = WRONG_MANIFESTS[name]
+    assert message in refusal(rebuilt(data, change))
+
+
+def test_every_missing_value_is_named(data):
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = list(json.loads(archive.read("manifest.json")))
+    optional = {"parts", "format", "format_version"}
+    for name in sorted(set(names) - optional):
+        message = refusal(rebuilt(data, lambda manifest, name=name: manifest.pop(name)))
+        assert name in message and "m.rasna: manifest" in message
+
+
+@pytest.mark.parametrize("text", [b"[1]", b"{", b"\xff", b"[" * 100000])
+def test_a_manifest_that_is_not_an_object_is_refused(data, text):
+    assert "m.rasna: the manifest is not" in refusal(rebuilt(data, parts={"manifest.json": text}))
+
+
+def test_paths_that_cannot_be_read_say_why(tmp_path):
+    for path, message in (
+        (tmp_path / "none.rasna", "there is no such file"),
+        (tmp_path, "is a directory; give the name of a .rasna file"),
+    ):
+        with pytest.raises(RasnaFileError) as caught:
+            rasna.load(path)
+        assert str(caught.value) == f"{path}: {message}"
+    with pytest.raises(RasnaFileError, match="is not a file name"):
+        rasna.load("a\0b")
+    with pytest.raises(RasnaFileError, match="load needs the path of a .rasna file, not int"):
+        rasna.load(7)
+
+
+def test_paths_that_cannot_be_written_say_why(tmp_path):
+    program = conv_sample().program
+    missing = tmp_path / "none" / "m.rasna"
+    for path, message in (
+        (tmp_path, "is a directory; give the name of a file in it"),
+        (missing, f"the directory {missing.parent} does not exist; create it first"),
+    ):
+        with pytest.raises(RasnaFileError) as caught:
+            program.save(path)
+        assert str(caught.value) == f"{path}: {message}"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")
+def test_no_permission_is_an_error(tmp_path):
+    program = conv_sample().program
+    tmp_path.chmod(0o500)
+    with pytest.raises(RasnaFileError, match="cannot be written: Permission denied"):
+        program.save(tmp_path / "m.rasna")
+
+
+def test_a_read_only_file_is_not_overwritten(tmp_path, monkeypatch):
+    path = tmp_path / "m.rasna"
+    conv_sample().program.save(path)
+    monkeypatch.setattr(container.os, "access", lambda *_: False)
+    with pytest.raises(RasnaFileError, match="may not be overwritten \\(it is read-only\\)"):
+        conv_sample(1).program.save(path)
+
+
+def test_saving_over_the_loaded_file_works(tmp_path):
+    path = tmp_path / "m.rasna"
+    conv_sample(1).program.save(path)
+    loaded = rasna.load(path)
+    words = loaded.words.copy()
+    conv_sample(2).program.save(path)
+    assert (loaded.words == words).all()
+    assert (rasna.load(path).words == conv_sample(2).program.words).all()
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "m.rasna"
+    conv_sample().program.save(path)
+    before = path.read_bytes()
+
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(container.os, "replace", full_disk)
+    with pytest.raises(RasnaFileError, match="cannot be written: No space left on device"):
+        conv_sample(1).program.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["m.rasna"]
