@@ -40,6 +40,7 @@ class Top:
     calls: list[Call] = field(default_factory=list)
     streams: dict[str, Stream] = field(default_factory=dict)
     bundles: dict[str, str] = field(default_factory=dict)  # port argument -> AXI port name
+    aliases: dict[str, str] = field(default_factory=dict)
 
 
 def source_name(name: str) -> str:
@@ -50,7 +51,7 @@ def source_name(name: str) -> str:
 def read_top(module: Module, name: str, pragmas: list[Pragma]) -> Top:
     """Read the dataflow function; anything but streams and calls is an error."""
     arguments, body, _ = module.bodies[name]
-    top = Top(name, [(source_name(a.split()[-1][1:]), a.split()[0]) for a in split_commas(arguments)])
+    top = Top(name, [_argument(a.split()[-1][1:], a.split()[0]) for a in split_commas(arguments)])
     location = module.location_of(name)
     for line in body.split("\n"):
         debug = re.search(r", !dbg !(\d+)", line)
@@ -58,6 +59,11 @@ def read_top(module: Module, name: str, pragmas: list[Pragma]) -> Top:
         _line(top, re.sub(r"(, ![\w.]+ !\d+)+$", "", line.strip()), location)
     _interfaces(top, pragmas)
     return top
+
+
+def _argument(name: str, kind: str) -> tuple[str, str]:
+    """Beyond the sixth argument clang passes a port's pointer as an integer."""
+    return source_name(name), "ptr" if name.endswith(".coerce") else kind
 
 
 def _line(top: Top, text: str, location) -> None:
@@ -72,9 +78,13 @@ def _line(top: Top, text: str, location) -> None:
             raise HlsError(location, f"stream depth {depth} of {match.group(1)}: it must be at least 1")
         stream.depth = depth
         return
+    if match := re.match(r"%([\w.]+) = inttoptr i64 %([\w.]+) to ptr", text):
+        top.aliases[match.group(1)] = source_name(match.group(2))
+        return
     if match := re.match(r"(?:tail )?call void @([\w.$]+)\((.*)\)", text):
         actuals = [a.split()[-1] for a in split_commas(match.group(2))]
-        top.calls.append(Call(match.group(1), [source_name(a.lstrip("%")) for a in actuals], location))
+        actuals = [source_name(a.lstrip("%")) for a in actuals]
+        top.calls.append(Call(match.group(1), [top.aliases.get(a, a) for a in actuals], location))
         return
     raise HlsError(location, "the dataflow function may contain stream declarations and process calls only")
 

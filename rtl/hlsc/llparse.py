@@ -20,7 +20,7 @@ _ICMP = re.compile(r"icmp (?:samesign )?(\w+) (i\d+) (\S+), (\S+)$")
 _SELECT = re.compile(r"select i1 (\S+), (.*)$")
 _LOAD = re.compile(r"load (\S+), ptr (.+)$")
 _STORE = re.compile(r"store (\S+) (\S+), ptr (.+)$")
-_PHI = re.compile(r"phi (i\d+|ptr) (.*)$")
+_PHI = re.compile(r"phi (i\d+|ptr|\{[^}]*\}) (.*)$")
 _CALL = re.compile(r"(?:(?:tail|musttail|notail) )?call (?:range\([^)]*\) |noundef |zeroext |signext )*(.*?) @([\w.$]+)\((.*)\)$")
 _INTRINSIC = re.compile(r"llvm\.(smin|smax|umin|umax|abs|fshl|fshr|bswap|usub\.sat|uadd\.sat|ctpop|ucmp|scmp)\.i\d+(?:\.i\d+)?$")
 _TRAILER = re.compile(r"(, ![\w.]+ !\d+)+$")
@@ -81,6 +81,7 @@ class Reader:
         arguments, body, _ = self.module.bodies[self.function.name]
         for text in split_commas(arguments):
             kind, name = text.split()[0], text.split()[-1]
+            kind = "ptr" if name.endswith(".coerce") else kind  # a port, also where clang passes it as an integer
             arg = self.define(name[1:], kind)
             arg.op, arg.width, arg.aux = "arg", 0 if kind == "ptr" else int(kind[1:]), len(self.function.args)
             self.function.args.append(arg)
@@ -104,10 +105,7 @@ class Reader:
         text = text.strip()
         if kind == "ptr":
             return self.pointer(text)
-        match = re.fullmatch(r"i(\d+)", kind)
-        if not match:
-            raise HlsError(self.loc, _type_message(kind))
-        width = int(match.group(1))
+        width = _token_fields(kind)[1] if kind.startswith("{") else self.width(kind)
         if text.startswith("%"):
             inst = self.values.get(text[1:])
             if inst is None:
@@ -121,6 +119,12 @@ class Reader:
         if re.fullmatch(r"-?\d+", text):
             return Const(int(text), width)
         raise HlsError(self.loc, f"operand '{text}' is not supported")
+
+    def width(self, kind: str) -> int:
+        match = re.fullmatch(r"i(\d+)", kind)
+        if not match:
+            raise HlsError(self.loc, _type_message(kind))
+        return int(match.group(1))
 
     def pointer(self, text: str):
         text = re.sub(r"^(?:(?:noundef|nonnull|nocapture|readonly|writeonly|noalias|align \d+|dereferenceable\(\d+\)) )+", "", text.strip())
@@ -257,10 +261,12 @@ class Reader:
             kind, base, *indices = split_commas(match.group(1))
             offset, terms = self.gep_terms(kind, indices)
             self.fill(name, "gep", 0, [self.pointer(base.split(" ", 1)[1])], (offset, terms))
-        elif match := re.match(r"extractvalue \{.*\} %(\S+), (\d+)$", text):
-            token = self.values[match.group(1)]
-            offset, width = token.aux["fields"][int(match.group(2))]
-            self.fill(name, "slice", width, [token], offset)
+        elif match := re.match(r"extractvalue (\{.*\}) (\S+), (\d+)$", text):
+            kind, token, number = match.groups()
+            offset, width = _token_fields(kind)[0][int(number)]
+            self.fill(name, "slice", width, [self.operand(token, kind)], offset)
+        elif match := re.match(r"inttoptr i64 %(\S+\.coerce) to ptr$", text):
+            self.fill(name, "gep", 0, [self.values[match.group(1)]], (0, []))
         elif match := re.match(r"freeze (i\d+) (\S+)$", text):
             self.fill(name, "zext", int(match.group(1)[1:]), [self.operand(match.group(2), match.group(1))])
         elif match := _CALL.match(text):
@@ -289,10 +295,12 @@ class Reader:
         if kind == "ptr":
             self.fill(name, "psel", 0, [condition, self.pointer(a), self.pointer(b)])
         else:
-            self.fill(name, "select", int(kind[1:]), [condition, self.operand(a, kind), self.operand(b, kind)])
+            width = self.operand(a, kind).width
+            self.fill(name, "select", width, [condition, self.operand(a, kind), self.operand(b, kind)])
 
     def phi(self, name: str, kind: str, text: str) -> None:
-        inst = self.fill(name, "pphi" if kind == "ptr" else "phi", 0 if kind == "ptr" else int(kind[1:]))
+        width = 0 if kind == "ptr" else _token_fields(kind)[1] if kind[0] == "{" else int(kind[1:])
+        inst = self.fill(name, "pphi" if kind == "ptr" else "phi", width)
         inst.incoming = {}
         for pair in split_commas(text):
             value, block = split_commas(pair[1:-1])
@@ -324,12 +332,7 @@ class Reader:
     def value_call(self, name: str, result: str, callee: str, arguments: str) -> None:
         values = split_commas(arguments)
         if match := re.match(r"hls\.(rd|mrd)\.\d+$", callee):
-            widths = [int(f[1:]) for f in split_commas(result.strip("{} "))]
-            fields, offset = [], 0
-            for width in widths:
-                fields.append((offset, width))
-                offset += width
-            self.fill(name, match.group(1), offset, [], {"pointer": self.typed(values[0]), "fields": fields})
+            self.fill(name, match.group(1), _token_fields(result)[1], [], {"pointer": self.typed(values[0])})
         elif match := _INTRINSIC.match(callee):
             width = int(re.search(r"i(\d+)$", result).group(1))
             args = [self.typed(v) for v in values]
@@ -348,6 +351,15 @@ class Reader:
         """An operand with its type and attributes in front."""
         kind, rest = split_type(text)
         return self.operand(rest.split()[-1] if kind != "ptr" else rest, kind)
+
+
+def _token_fields(kind: str) -> tuple[list[tuple[int, int]], int]:
+    """[(bit offset, bits)] of the scalars of a token type ``{ i8, i16 }``, and its total width."""
+    fields, offset = [], 0
+    for text in split_commas(kind.strip("{} ")):
+        fields.append((offset, int(text[1:])))
+        offset += int(text[1:])
+    return fields, offset
 
 
 def _type_message(kind: str) -> str:

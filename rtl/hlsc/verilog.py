@@ -90,7 +90,10 @@ def product(inst: Inst, args: list[str]) -> str:
     signs = inst.aux or (False, False)
     factors = []
     for text, operand, signed in zip(args, inst.args, signs):
-        factors.append(extend(text, operand.width, inst.width, signed))
+        if isinstance(operand, Const):
+            factors.append(literal(operand.signed if signed else operand.value, inst.width))
+        else:
+            factors.append(extend(text, operand.width, inst.width, signed))
     return f"{factors[0]} * {factors[1]}"
 
 
