@@ -16,6 +16,10 @@ _DEFINE = re.compile(r"^define [^\n]*?@([\w.$]+|\"[^\"\n]+\")\(")
 _ACCESS = re.compile(r"^  call void @__hls_(rd|wr|mrd|mwr)\((.*?)\)( #\d+)?(, !dbg !\d+)?$")
 _EFFECT = "nounwind willreturn memory(inaccessiblemem: readwrite)"
 _READS = ("rd", "mrd")
+_COPY = re.compile(
+    r"^  call void @llvm\.mem(?:cpy|move)[\w.]*\((ptr [^,]*), (ptr [^,]*), i64 (\d+), i1 false\)( #\d+)?(, !dbg !\d+)?$"
+)
+_GEP = re.compile(r"  (%[\w.]+) = getelementptr (?:inbounds |nuw |nusw )*(.*?)(?:, !dbg !\d+)?$")
 
 
 @dataclass
@@ -62,9 +66,11 @@ class _Rewriter:
         for line in lines:
             if line.startswith("define "):
                 out.append(self.define(line))
-            elif line.startswith("  ") and "alloca" in line:
-                self.alloca(line)
+            elif line.startswith("  %"):
+                self.note_type(line)
                 out.append(line)
+            elif line.startswith("  call void @llvm.mem"):
+                out.extend(self.copy(line))
             elif line.startswith("  call void @__hls_"):
                 out.extend(self.call(line))
             elif line.startswith("declare void @__hls_"):
@@ -93,9 +99,41 @@ class _Rewriter:
             attribute, line = "alwaysinline", line.replace("define ", "define internal ", 1)
         return re.sub(r"( !dbg !\d+)? \{$", rf" {attribute}\1 {{", line)
 
-    def alloca(self, line: str) -> None:
+    def note_type(self, line: str) -> None:
+        """Remember what type a local pointer points to."""
         if match := re.match(r"  (%[\w.]+) = alloca (.*?), align", line):
             self.local_types[match.group(1)] = match.group(2)
+        elif match := _GEP.match(line):
+            kind, _, *indices = split_commas(match.group(2))
+            for index in indices[1:]:
+                if array := re.fullmatch(r"\[(\d+) x (.*)\]", kind):
+                    kind = array.group(2)
+                else:
+                    kind = self.layout.fields(kind)[int(index.split()[-1])][1]
+            self.local_types[match.group(1)] = kind
+
+    def copy(self, line: str) -> list[str]:
+        """A copied struct becomes a copy of its scalars, which the optimiser can follow one by one."""
+        match = _COPY.match(line)
+        if not match:
+            return [line]
+        target, source, num_bytes, _, debug = match.groups()
+        target, source, debug = target.split()[-1], source.split()[-1], debug or ""
+        kinds = [self.local_types.get(p) for p in (target, source)]
+        kind = next((k for k in kinds if k and k != "ptr" and self.layout.measure(k)[0] == int(num_bytes)), None)
+        if kind is None or kind == "ptr" or "ptr" in self.layout.structs.get(kind, kind):
+            return [line]
+        out = []
+        for offset, bits in self.layout.leaves(kind):
+            self.count += 1
+            name = f"%copy{self.count}"
+            out += [
+                f"  {name}.s = getelementptr i8, ptr {source}, i64 {offset}{debug}",
+                f"  {name}.d = getelementptr i8, ptr {target}, i64 {offset}{debug}",
+                f"  {name} = load i{bits}, ptr {name}.s, align 1{debug}",
+                f"  store i{bits} {name}, ptr {name}.d, align 1{debug}",
+            ]
+        return out
 
     def declare(self, line: str) -> str:
         name = re.search(r"@__hls_(\w+)", line).group(1)
