@@ -9,6 +9,7 @@ CompileError that says where.
 from __future__ import annotations
 
 import inspect
+import itertools
 import operator
 import os
 import sys
@@ -89,11 +90,15 @@ class _Tracer(fx.Tracer):
         self.where[node.name] = Where(node.name, path, file, line)
         return node
 
+    def call_module(self, m: torch.nn.Module, forward, args: tuple, kwargs: dict) -> Any:
+        if m not in self.submodule_paths:  # made in forward or kept in a plain list
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
     def create_arg(self, a: Any) -> Any:
-        if isinstance(a, torch.Tensor) and not isinstance(a, torch.nn.Parameter):
-            path = self.tensor_attrs.get(a) or next(
-                (name for name, buffer in self.root.named_buffers() if buffer is a), None
-            )
+        if isinstance(a, torch.Tensor):
+            owned = itertools.chain(self.root.named_parameters(), self.root.named_buffers())
+            path = self.tensor_attrs.get(a) or next((n for n, t in owned if t is a), None)
             if path is None:
                 path = f"_constant_{len(self.constants)}"
                 self.constants[path] = a
@@ -130,12 +135,26 @@ def trace(model: torch.nn.Module, num_inputs: int | None = None) -> Trace:
         The forward does something that cannot be traced, or has other parameters.
     """
     tracer = _Tracer()
+    if tracer.is_leaf_module(model, ""):
+        return _trace_leaf(model, num_inputs)
     defaults = _default_arguments(model, num_inputs)
     try:
         graph = tracer.trace(model, concrete_args=defaults or None)
     except Exception as error:
         raise _trace_error(error, tracer) from error
     return Trace(graph, tracer.where, tracer.constants)
+
+
+def _trace_leaf(model: torch.nn.Module, num_inputs: int | None) -> Trace:
+    """A model that is one torch.nn layer: a call of the module with the empty path."""
+    if num_inputs not in (None, 1):
+        raise CompileError(_wrong_count(type(model).__name__, "1", "input", num_inputs))
+    graph = fx.Graph()
+    x = graph.placeholder("input")
+    name = type(model).__name__.lower()
+    call = graph.create_node("call_module", "", (x,), {}, name=name)
+    graph.output(call)
+    return Trace(graph, {node.name: Where(node.name) for node in graph.nodes})
 
 
 def _default_arguments(model: torch.nn.Module, num_inputs: int | None) -> dict[str, Any]:
@@ -153,12 +172,16 @@ def _default_arguments(model: torch.nn.Module, num_inputs: int | None) -> dict[s
         names = ", ".join(p.name for p in positional)
         least, most = len(required), len(positional)
         wanted = f"{least}" if least == most else f"{least} to {most}"
-        raise CompileError(
-            f"{name}.forward takes {wanted} inputs ({names}), {count} samples were given; "
-            f"give one sample array per input, in this order"
-        )
+        raise CompileError(_wrong_count(name, wanted, names, count))
     skipped = positional[count:] + [p for p in parameters if p.kind == p.KEYWORD_ONLY]
     return {p.name: p.default for p in skipped}
+
+
+def _wrong_count(name: str, wanted: str, names: str, given: int | None) -> str:
+    return (
+        f"{name}.forward takes {wanted} inputs ({names}), {given} samples were given; "
+        f"give one sample array per input, in this order"
+    )
 
 
 _EXPLANATIONS = (
