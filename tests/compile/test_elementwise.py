@@ -1,0 +1,108 @@
+"""ReLU and its relatives, Dropout, Identity (operators/elementwise.py)."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from rasna.errors import CompileError
+from tests.compile.support import Net, check, compiled, sample, settle
+
+
+def _inplace(function):
+    def forward(m, x):
+        y = m.conv(x)
+        function(y)
+        return y
+
+    return forward
+
+
+FORMS = {
+    "F.relu": lambda m, x: F.relu(m.conv(x)),
+    "F.relu inplace": lambda m, x: F.relu(m.conv(x), inplace=True),
+    "F.relu_": _inplace(F.relu_),
+    "torch.relu": lambda m, x: torch.relu(m.conv(x)),
+    "torch.relu_": _inplace(torch.relu_),
+    "x.relu": lambda m, x: m.conv(x).relu(),
+    "x.relu_": _inplace(lambda y: y.relu_()),
+    "nn.ReLU": lambda m, x: m.relu(m.conv(x)),
+    "nn.ReLU inplace": _inplace(nn.ReLU(inplace=True)),
+    "F.relu6": lambda m, x: F.relu6(m.conv(x)),
+    "nn.ReLU6": lambda m, x: m.relu6(m.conv(x)),
+    "nn.Hardtanh": lambda m, x: m.hardtanh(m.conv(x)),
+    "F.hardtanh": lambda m, x: F.hardtanh(m.conv(x), -0.5, max_val=1.5),
+    "torch.clamp": lambda m, x: torch.clamp(m.conv(x), min=0, max=1),
+    "torch.clip": lambda m, x: torch.clip(m.conv(x), -1, None),
+    "x.clamp": lambda m, x: m.conv(x).clamp(0.25, 2),
+    "x.clamp_": _inplace(lambda y: y.clamp_(max=0.5)),
+    "x.clamp_min": lambda m, x: m.conv(x).clamp_min(0),
+    "x.clamp_max": lambda m, x: m.conv(x).clamp_max(0.5),
+    "min above max": lambda m, x: m.conv(x).clamp(1.0, 0.5),
+    "clamp twice": lambda m, x: F.relu(m.conv(x)).clamp(max=1),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_spelling_of_relu_and_clamp_becomes_limits_of_the_convolution(name):
+    model = settle(
+        Net(FORMS[name], conv=nn.Conv2d(3, 4, 3), relu=nn.ReLU(), relu6=nn.ReLU6(),
+            hardtanh=nn.Hardtanh(-1, 1))
+    )  # fmt: skip
+    graph = check(model, sample(4, 3, 7, 7))
+    assert [type(op).__name__ for op in graph.ops] == ["Conv"]
+
+
+def test_after_relu_the_type_is_unsigned_and_otherwise_signed():
+    conv = nn.Conv2d(3, 4, 3)
+    relu = compiled(settle(nn.Sequential(conv, nn.ReLU())), sample(4, 3, 7, 7))
+    plain = compiled(settle(nn.Sequential(conv)), sample(4, 3, 7, 7))
+    assert relu.tensors["_0"].type.signed is False
+    assert plain.tensors["_0"].type.signed is True
+
+
+def test_a_value_that_is_needed_before_the_relu_too_keeps_its_relu_apart():
+    def forward(m, x):
+        y = m.conv(x)
+        return F.relu(y), y
+
+    graph = check(settle(Net(forward, conv=nn.Conv2d(3, 4, 3))), sample(4, 3, 7, 7))
+    assert [type(op).__name__ for op in graph.ops] == ["Conv", "Sum"]
+
+
+def test_relu_of_an_input():
+    check(Net(lambda m, x: torch.relu(x)).eval(), sample(4, 3, 5, 5))
+
+
+def test_dropout_and_identity_vanish():
+    layers = [nn.Conv2d(3, 4, 3), nn.Dropout(), nn.Identity(), nn.Dropout2d(), nn.AlphaDropout()]
+    graph = check(settle(nn.Sequential(*layers)), sample(4, 3, 7, 7))
+    assert len(graph.ops) == 1
+
+    def forward(m, x):
+        return F.dropout(m.conv(x), training=m.training).contiguous().clone().detach().float()
+
+    assert len(check(settle(Net(forward, conv=layers[0])), sample(4, 3, 7, 7)).ops) == 1
+
+
+def test_functional_dropout_that_is_always_active_is_refused():
+    model = Net(lambda m, x: F.dropout(x)).eval()
+    with pytest.raises(CompileError) as error:
+        compiled(model, sample(2, 3, 5, 5))
+    assert str(error.value).startswith("dropout, test_elementwise.py:")
+    assert str(error.value).endswith(
+        "dropout with training=True is random in eval too and is not supported; "
+        "pass training=self.training, or use nn.Dropout"
+    )
+
+
+def test_clamp_with_computed_bounds_is_refused():
+    model = Net(lambda m, x: torch.clamp(x, min=-x)).eval()
+    with pytest.raises(CompileError, match="clamp with computed bounds is not supported"):
+        compiled(model, sample(2, 3, 5, 5))
+
+
+def test_conversion_to_another_dtype_is_refused():
+    model = Net(lambda m, x: x.double()).eval()
+    with pytest.raises(CompileError, match="double is not supported"):
+        compiled(model, sample(2, 3, 5, 5))

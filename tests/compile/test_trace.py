@@ -1,0 +1,137 @@
+"""What tracing cannot follow ends in an error that says where (trace.py)."""
+
+import pytest
+import torch
+from torch import nn
+
+from rasna.compile.trace import trace
+from rasna.errors import CompileError
+from tests.compile.support import Net
+
+
+def branch(m, x):
+    if x.sum() > 0:
+        return x
+    return -x
+
+
+def iterate(m, x):
+    return sum(row for row in x)
+
+
+def length(m, x):
+    return x * len(x)
+
+
+def printing(m, x):
+    print(x)
+    return x
+
+
+def formatting(m, x):
+    return x if f"{x}" else -x
+
+
+def number(m, x):
+    return x * range(x.shape[1])[0]
+
+
+def floating(m, x):
+    return x * float(m.w)
+
+
+WHAT = {
+    branch: (
+        1,
+        "control flow on the value of a tensor is not supported; decide on constants of the "
+        "module (self.…), or end the compiled model before it",
+    ),
+    iterate: (
+        1,
+        "iterating over a traced tensor is not supported; "
+        "loop over a constant number of times or over modules",
+    ),
+    length: (
+        1,
+        "len() of a traced tensor is not supported; use a constant, or x.size(0) for the batch",
+    ),
+    printing: (
+        1, "printing a traced tensor is not supported; remove the print from forward",
+    ),
+    formatting: (
+        1, "printing a traced tensor is not supported; remove the print from forward",
+    ),
+    number: (
+        1,
+        "a Python number made of a traced tensor is not supported; "
+        "use a constant of the module instead",
+    ),
+    floating: (
+        1,
+        "a Python number made of a traced tensor is not supported; "
+        "use a constant of the module instead",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", WHAT, ids=lambda f: f.__name__)
+def test_untraceable_python_says_where(function):
+    offset, message = WHAT[function]
+    with pytest.raises(CompileError) as error:
+        trace(Net(function, w=nn.Parameter(torch.ones(1))).eval())
+    line = function.__code__.co_firstlineno + offset
+    assert str(error.value) == f"test_trace.py:{line}: {message}"
+
+
+def test_the_module_path_is_named_too():
+    inner = Net(branch)
+    with pytest.raises(CompileError) as error:
+        trace(nn.Sequential(nn.Identity(), nn.Sequential(inner)).eval())
+    assert str(error.value).startswith("(1.0), test_trace.py:")
+
+
+def test_other_errors_of_forward_are_passed_on():
+    def forward(m, x):
+        raise KeyError("no such head")
+
+    with pytest.raises(CompileError) as error:
+        trace(Net(forward).eval())
+    assert "the forward cannot be traced (KeyError: 'no such head')" in str(error.value)
+
+
+class Two(nn.Module):
+    def forward(self, x, y, z=None):
+        return x + y
+
+
+class Starred(nn.Module):
+    def forward(self, *xs):
+        return xs[0]
+
+
+def test_wrong_numbers_of_samples():
+    with pytest.raises(CompileError) as error:
+        trace(Two(), 1)
+    assert str(error.value) == (
+        "Two.forward takes 2 to 3 inputs (x, y, z), 1 samples were given; "
+        "give one sample array per input, in this order"
+    )
+    with pytest.raises(CompileError, match="ReLU.forward takes 1 inputs"):
+        trace(nn.ReLU(), 2)
+    with pytest.raises(CompileError) as error:
+        trace(Starred(), 1)
+    assert str(error.value) == (
+        "Starred.forward takes *args, which cannot be traced; give every input a name"
+    )
+
+
+def test_a_model_that_is_one_layer():
+    graph = trace(nn.Conv2d(3, 4, 1)).graph
+    assert [node.op for node in graph.nodes] == ["placeholder", "call_module", "output"]
+
+
+def test_tracing_does_not_add_to_the_module():
+    model = Net(lambda m, x: x + torch.ones(1))
+    names = set(vars(model))
+    assert list(trace(model).constants) == ["_constant_0"]
+    assert set(vars(model)) == names
