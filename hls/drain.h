@@ -20,6 +20,7 @@ struct Lanes {
 // Words that are left of the tile, in the order of the slices.
 struct Drain {
   uint16_t left;
+  bool nearly_done; // at most one is left
   uint8_t slice, copy, stripe;
   uint8_t round;   // number of the tile's round modulo RECORD_ROUNDS
   uint16_t x;
@@ -27,18 +28,23 @@ struct Drain {
   int32_t first_row, row;
 };
 
-inline Drain drain_begin(uint16_t num_words, uint8_t round, Tile tile, bool last_word) {
-  const int32_t row = (int32_t)tile.row;
-  const Drain drain = {num_words, 0, 0, 0, round, tile.word, last_word, row, row};
-  return drain;
+inline void drain_begin(Drain &drain, uint16_t num_words, uint8_t round, const Tile &tile) {
+  drain.left = num_words;
+  drain.nearly_done = num_words <= 1;
+  drain.slice = drain.copy = drain.stripe = 0;
+  drain.round = round;
+  drain.x = tile.word;
+  drain.last_word = tile.last_word;
+  drain.first_row = drain.row = (int32_t)tile.row;
 }
 
-inline void drain_advance(Drain &drain, int stripes_log2, uint16_t tile_rows) {
-  const bool last_stripe = (int)drain.stripe == (1 << stripes_log2) - 1;
-  drain.row = last_stripe ? drain.first_row : drain.row + (int32_t)tile_rows;
-  drain.stripe = last_stripe ? (uint8_t)0 : (uint8_t)(drain.stripe + 1);
-  drain.copy = last_stripe ? (uint8_t)(drain.copy + 1) : drain.copy;
+inline void drain_advance(Drain &drain, uint8_t last_stripe, uint16_t tile_rows) {
+  const bool stripe_ends = drain.stripe == last_stripe;
+  drain.row = stripe_ends ? drain.first_row : drain.row + (int32_t)tile_rows;
+  drain.stripe = stripe_ends ? (uint8_t)0 : (uint8_t)(drain.stripe + 1);
+  drain.copy = stripe_ends ? (uint8_t)(drain.copy + 1) : drain.copy;
   drain.slice = (uint8_t)(drain.slice + 1);
+  drain.nearly_done = drain.left <= 2;
   drain.left = drain.left == 0 ? (uint16_t)0 : (uint16_t)(drain.left - 1);
 }
 

@@ -9,19 +9,32 @@
 
 namespace rasna {
 
-enum LoaderPhase { LOADER_FIRST = 0, LOADER_SECOND = 1, LOADER_LIST = 2 };
-
-// Scalars of the loader. `busy` falls in the cycle after the last word of the round, which gives
-// num_codes one cycle to arrive before a round is started.
+// Scalars of the loader. Its round is there when no channel and no list word is left.
 struct Loader {
-  bool busy;
-  uint8_t phase;
-  uint8_t round;            // number of the round modulo RECORD_ROUNDS
-  uint8_t copy, last_copy;  // channel within the round
+  uint16_t rounds_left;    // rounds that it has not begun
+  uint8_t round;           // number of the round modulo RECORD_ROUNDS
+  uint8_t channels_left;   // of the round, whose record has not been taken
+  bool second;             // the first word of a record was taken
+  uint8_t copy, list_copy; // channel within the round: of the next record, of the last one
   uint16_t list_left, list_index;
-  uint16_t channels_left;   // channels of the instruction that are in no round yet
-  uint16_t longest;         // most codes of a channel of the round
+  uint16_t newest;         // num_codes, if the last word was the first of a record
+  uint16_t longest;        // most codes of a channel of the round
 };
+
+inline bool loader_busy(const Loader &loader) {
+  return loader.list_left != 0 || loader.channels_left != 0;
+}
+
+// Channels of a round: of the last one, and of all before it.
+struct RoundChannels {
+  uint8_t final_round, full_round;
+};
+
+inline RoundChannels round_channels(uint16_t num_channels, int copies) {
+  const int final_channels = (((int)num_channels - 1) & (copies - 1)) + 1;
+  const RoundChannels channels = {(uint8_t)final_channels, (uint8_t)copies};
+  return channels;
+}
 
 inline uint8_t next_round(uint8_t round) { return (uint8_t)((round + 1) & (RECORD_ROUNDS - 1)); }
 
@@ -31,21 +44,24 @@ struct SliceChannel {
   uint16_t src_base, num_codes;
 };
 
-inline Loader loader_idle(uint16_t num_channels) {
-  const Loader loader = {false, LOADER_FIRST, 0, 0, 0, 0, 0, num_channels, 0};
-  return loader;
+// Small structs with flags come by reference here and in progress.h: returned by value, the
+// compilers' calling conventions pack them into one wide register that every test takes apart.
+inline void loader_idle(Loader &loader, uint16_t num_rounds) {
+  loader.rounds_left = num_rounds;
+  loader.round = RECORD_ROUNDS - 1;  // so that the first one is number 0
+  loader.channels_left = loader.copy = loader.list_copy = 0;
+  loader.second = false;
+  loader.list_left = loader.list_index = loader.newest = loader.longest = 0;
 }
 
-// Begin with the next `copies` channels, or those that are left.
-inline void loader_begin(Loader &loader, uint8_t round, int copies) {
-  const bool full = (int)loader.channels_left >= copies;
-  const uint16_t channels = full ? (uint16_t)copies : loader.channels_left;
-  loader.busy = channels != 0;
-  loader.phase = LOADER_FIRST;
-  loader.round = round;
+// Begin with the next round, if there is one.
+inline void loader_begin(Loader &loader, const RoundChannels &channels) {
+  const bool exists = loader.rounds_left != 0;
+  const uint8_t count = loader.rounds_left == 1 ? channels.final_round : channels.full_round;
+  loader.channels_left = exists ? count : (uint8_t)0;
+  loader.rounds_left = (uint16_t)(loader.rounds_left - (exists ? 1 : 0));
+  loader.round = next_round(loader.round);
   loader.copy = 0;
-  loader.last_copy = (uint8_t)(channels - 1);
-  loader.channels_left = (uint16_t)(loader.channels_left - channels);
   loader.longest = 0;
 }
 
@@ -58,32 +74,35 @@ inline void loader_take(const Loader &loader, uint64_t word, int stripes_log2, b
   const ChannelRecord record = decode_channel_record(words);
   const int half = shared ? 0 : loader.round & 1;
   const int index = half * T::list_words + (loader.list_index & (T::list_words - 1));
+  const bool is_list = loader.list_left != 0;
   const SliceChannel channel = {record.bias, record.src_base, record.num_codes};
   for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
-    const bool mine = (s >> stripes_log2) == (int)loader.copy;
-    if (mine && loader.phase == LOADER_FIRST) next[s] = channel;
-    if ((mine || shared) && loader.phase == LOADER_LIST) list_mem[s][index] = word;
+    const int copy = s >> stripes_log2;
+    if (!is_list && !loader.second && copy == (int)loader.copy) next[s] = channel;
+    if (is_list && (shared || copy == (int)loader.list_copy)) list_mem[s][index] = word;
   }
-  if (loader.phase == LOADER_SECOND) {
+  if (!is_list && loader.second) {
     record_mem[loader.round * T::slices + (loader.copy & (T::slices - 1))] = word;
   }
 }
 
-// The loader after that word.
+// The loader after that word. Nothing but registers decides what a word is.
 inline void loader_advance(Loader &loader, uint64_t word) {
   const uint64_t words[2] = {word, word};
   const ChannelRecord record = decode_channel_record(words);
-  const bool is_first = loader.phase == LOADER_FIRST, is_second = loader.phase == LOADER_SECOND;
-  const bool longer = is_first && record.num_codes > loader.longest;
-  const bool list_ends = is_second ? record.list_words == 0 : !is_first && loader.list_left == 1;
-  const bool last = list_ends && loader.copy == loader.last_copy;
-  loader.longest = longer ? record.num_codes : loader.longest;
-  loader.list_left = is_second ? record.list_words : (uint16_t)(loader.list_left - 1);
+  const bool is_list = loader.list_left != 0;
+  const bool is_second = !is_list && loader.second;
+  const bool longer = is_second && loader.newest > loader.longest;
+  const uint16_t list_left = (uint16_t)(loader.list_left - (is_list ? 1 : 0));
+  loader.longest = longer ? loader.newest : loader.longest;
+  loader.newest = record.num_codes;
+  loader.list_left = is_second ? record.list_words : list_left;
   loader.list_index = is_second ? (uint16_t)0 : (uint16_t)(loader.list_index + 1);
-  loader.phase = is_first ? LOADER_SECOND : list_ends ? LOADER_FIRST : LOADER_LIST;
-  loader.copy = list_ends ? (uint8_t)(loader.copy + 1) : loader.copy;
-  loader.busy = !last;
+  loader.list_copy = is_second ? loader.copy : loader.list_copy;
+  loader.copy = (uint8_t)(loader.copy + (is_second ? 1 : 0));
+  loader.channels_left = (uint8_t)(loader.channels_left - (is_second ? 1 : 0));
+  loader.second = is_list ? loader.second : !loader.second;
 }
 
 }  // namespace rasna

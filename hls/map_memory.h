@@ -76,15 +76,28 @@ inline StripeOrigin first_origin(const Destination &d) {
   return origin;
 }
 
-// The origin of the next stripe. Circular ones stay within 0 ... height - 1, so that a row needs
-// one comparison to come back into the map.
-inline StripeOrigin next_origin(StripeOrigin origin, const Destination &d) {
-  const int32_t down = origin.rows - (int32_t)d.rows;
-  const bool wraps = d.circular && down < 0;
-  const uint32_t step_rows = (uint32_t)d.rows - (wraps ? (uint32_t)d.height : 0u);
+// From one stripe's origin to the next; products are made once, outside of any loop.
+struct OriginSteps {
+  int32_t rows, wrapped_rows;
+  uint16_t words, wrapped_words;
+};
+
+inline OriginSteps origin_steps(const Destination &d) {
+  const int32_t rows = -(int32_t)d.rows;
+  const int32_t wrapped_rows = rows + (int32_t)d.height;
+  const OriginSteps steps = {rows, wrapped_rows, (uint16_t)((uint32_t)rows * (uint32_t)d.row_step),
+                             (uint16_t)((uint32_t)wrapped_rows * (uint32_t)d.row_step)};
+  return steps;
+}
+
+// Circular origins stay within 0 ... height, so that a row needs one comparison to come back into
+// the map.
+inline StripeOrigin next_origin(StripeOrigin origin, const OriginSteps &steps, bool circular) {
+  const int32_t straight = origin.rows + steps.rows;
+  const bool wraps = circular && straight < 0;
   StripeOrigin next;
-  next.rows = wraps ? down + (int32_t)d.height : down;
-  next.words = (uint16_t)(origin.words - step_rows * (uint32_t)d.row_step);
+  next.rows = wraps ? origin.rows + steps.wrapped_rows : straight;
+  next.words = (uint16_t)(origin.words + (wraps ? steps.wrapped_words : steps.words));
   return next;
 }
 
@@ -110,6 +123,7 @@ inline Place place_row(int32_t row, uint16_t word, StripeOrigin origin, const De
 template <class T>
 inline void set_origins(const Destination &d, StripeOrigin (&origins)[T::slices]) {
   StripeOrigin origin = first_origin(d);
+  const OriginSteps steps = origin_steps(d);
   const int num_stripes = 1 << (d.stripes_log2 & 7);
   for (int stripe = 0; stripe < num_stripes; stripe++) {
 #pragma HLS pipeline II=1
@@ -117,7 +131,7 @@ inline void set_origins(const Destination &d, StripeOrigin (&origins)[T::slices]
 #pragma HLS unroll
       if ((s & (num_stripes - 1)) == stripe) origins[s] = origin;
     }
-    origin = next_origin(origin, d);
+    origin = next_origin(origin, steps, d.circular);
   }
 }
 

@@ -16,9 +16,12 @@ namespace rasna {
 // offset table, and which writes assembled words instead of requantized ones.
 struct TilesJob {
   bool is_move, is_max, acc_init, acc_keep, list_shared, sparse;
-  uint8_t stripes_log2;
-  uint16_t num_rounds, num_channels;  // num_channels: with a record in the stream
-  uint16_t tile_rows, tile_words;
+  uint8_t stripes_log2, last_stripe, last_slot;
+  uint16_t num_rounds;
+  RoundChannels channels;  // TAPS: with a record in the stream
+  uint16_t final_words;    // to drain for a tile of the last round; all others have one per slice
+  uint16_t tile_rows;
+  TileLast last;
   uint16_t table_entries;
   int16_t group_step;
   uint16_t src_base;
@@ -41,10 +44,13 @@ inline TilesJob taps_job(const Taps &f) {
   job.list_shared = f.list_shared != 0;
   job.sparse = f.encoding == ENCODING_SPARSE;
   job.stripes_log2 = f.stripes_log2;
+  job.last_stripe = (uint8_t)((1 << (f.stripes_log2 & 7)) - 1);
+  job.last_slot = (uint8_t)((job.sparse ? SPARSE_CODES_PER_WORD : DENSE_CODES_PER_WORD) - 1);
   job.num_rounds = (uint16_t)(((uint32_t)f.num_channels + (uint32_t)copies - 1) >> (copies_log2 & 7));
-  job.num_channels = f.num_channels;
+  job.channels = round_channels(f.num_channels, copies);
+  job.final_words = (uint16_t)((int)job.channels.final_round << (f.stripes_log2 & 7));
   job.tile_rows = f.tile_rows;
-  job.tile_words = f.tile_words;
+  job.last = tile_last(f.tile_rows, f.tile_words);
   job.table_entries = f.table_entries;
   job.group_step = f.group_step;
   job.src_base = 0;  // the record has it
@@ -61,11 +67,13 @@ inline TilesJob move_job(const Move &f) {
   job.is_move = true;
   job.is_max = job.acc_init = job.list_shared = job.sparse = false;
   job.acc_keep = true;  // nothing to drain
-  job.stripes_log2 = 0;
+  job.stripes_log2 = job.last_stripe = 0;
+  job.last_slot = DENSE_CODES_PER_WORD - 1;
   job.num_rounds = f.num_channels;
-  job.num_channels = 0;
+  job.channels.final_round = job.channels.full_round = 0;
+  job.final_words = 0;
   job.tile_rows = f.num_rows;
-  job.tile_words = f.num_words;
+  job.last = tile_last(f.num_rows, f.num_words);
   job.table_entries = f.table_entries;
   job.group_step = 0;
   job.src_base = f.src_base;
@@ -77,14 +85,16 @@ inline TilesJob move_job(const Move &f) {
   return job;
 }
 
-// Which step of which tile. All fields are registers at the head of the pipeline.
+// Which step of which tile. All fields are registers at the head of the pipeline. Flags that
+// decide are compared one step ahead, so that the decision of a cycle is a few gates deep.
 struct Progress {
   bool active;           // a tile is being worked on
   uint16_t rounds_left;  // rounds that have not started
   uint8_t round;         // number of the current round modulo RECORD_ROUNDS
   uint16_t round_words;  // words to drain for each of its tiles
   uint16_t round_steps;  // steps of each of its tiles
-  uint16_t steps_left;   // of this tile, 1 in its last step and behind
+  uint16_t steps_left;   // of this tile; stays 0 while the tile waits for the drain
+  bool steps_done;       // a tile is active, and this step is its last one or behind it
   uint32_t step;
   uint16_t list_index;
   uint8_t slot;
@@ -93,69 +103,76 @@ struct Progress {
   uint16_t acc_index;
 };
 
-inline Progress progress_start(const TilesJob &job) {
-  Progress at;
-  at.active = false;
+inline void progress_start(Progress &at, const TilesJob &job) {
+  at.active = at.steps_done = false;
   at.rounds_left = job.num_rounds;
   at.round = RECORD_ROUNDS - 1;  // so that the first one is number 0
   at.round_words = at.round_steps = at.steps_left = 0;
   at.step = 0;
   at.list_index = 0;
   at.slot = 0;
-  at.tile = {0, 0};
-  // one channel back: starting a round goes one on
-  at.src = walk_from((uint16_t)(job.src_base - job.src_steps.channel));
-  at.move = walk_from((uint16_t)(job.move_base - job.move_steps.channel));
+  // before the first round as behind any other: starting a round goes on to its first tile
+  tile_behind(at.tile, job.last);
+  walk_from(at.src, (uint16_t)(job.src_base - job.src_steps.channel));
+  walk_from(at.move, (uint16_t)(job.move_base - job.move_steps.channel));
   at.acc_index = job.acc_base;
-  return at;
 }
 
 // What happens at the end of this cycle.
 struct Events {
-  bool last_word, last_row;
   bool tile_ends, round_ends, round_starts;
+  bool tile_starts, tile_moves;  // any; one that is not the first of a round, or that is
 };
 
-inline Events events_of(const Progress &at, const TilesJob &job, const Drain &drain,
-                        bool loader_busy) {
-  Events e;
-  e.last_word = at.tile.word == job.tile_words - 1;
-  e.last_row = at.tile.row == job.tile_rows - 1;
+inline void events_of(Events &e, const Progress &at, const Drain &drain, bool busy) {
+  const bool may_start = at.rounds_left != 0 && !busy;
+  const bool last_tile = at.tile.last_word && at.tile.last_row;
   // a tile ends when its steps are done and the tile before it has left the shadow registers
-  e.tile_ends = at.active && at.steps_left <= 1 && drain.left <= 1;
-  e.round_ends = e.tile_ends && e.last_word && e.last_row;
-  e.round_starts = (e.round_ends || !at.active) && at.rounds_left != 0 && !loader_busy;
-  return e;
+  e.tile_ends = at.steps_done && drain.nearly_done;
+  e.round_ends = e.tile_ends && last_tile;
+  e.round_starts = (e.round_ends || !at.active) && may_start;
+  e.tile_starts = e.round_starts || e.tile_ends;
+  e.tile_moves = e.round_starts || (e.tile_ends && !last_tile);
 }
 
-inline void next_step(Progress &at, const TilesJob &job, bool tile_starts) {
-  const bool slot_ends =
-      (int)at.slot == (job.sparse ? SPARSE_CODES_PER_WORD : DENSE_CODES_PER_WORD) - 1;
-  at.step = tile_starts ? 0u : at.step + 1;
-  at.slot = tile_starts || slot_ends ? (uint8_t)0 : (uint8_t)(at.slot + 1);
-  at.list_index = tile_starts ? (uint16_t)0 : (uint16_t)(at.list_index + (slot_ends ? 1 : 0));
-  const uint16_t steps_left = at.steps_left > 1 ? (uint16_t)(at.steps_left - 1) : at.steps_left;
-  at.steps_left = tile_starts ? at.round_steps : steps_left;
+inline void next_step(Progress &at, const TilesJob &job, const Events &e, uint16_t new_steps) {
+  const bool slot_ends = at.slot == job.last_slot;
+  const bool short_round = at.round_steps <= 1, short_new_round = new_steps <= 1;
+  const bool last_tile = at.tile.last_word && at.tile.last_row;
+  const bool next_done = short_round && !last_tile, nearly_done = at.active && at.steps_left <= 2;
+  const uint16_t steps_left = (uint16_t)(at.steps_left - (at.steps_left != 0 ? 1 : 0));
+  const uint16_t list_index = (uint16_t)(at.list_index + (slot_ends ? 1 : 0));
+  const uint8_t slot = slot_ends ? (uint8_t)0 : (uint8_t)(at.slot + 1);
+  at.step = e.tile_starts ? 0u : at.step + 1;
+  at.slot = e.tile_starts ? (uint8_t)0 : slot;
+  at.list_index = e.tile_starts ? (uint16_t)0 : list_index;
+  at.steps_done = e.round_starts ? short_new_round : e.tile_ends ? next_done : nearly_done;
+  at.steps_left = e.round_starts ? new_steps : e.tile_ends ? at.round_steps : steps_left;
 }
 
-// Move the counters on. The loader's `longest` and channel count belong to the round that starts.
-inline void progress_on(Progress &at, const TilesJob &job, const Events &e, const Loader &loader) {
+// Move the counters on. `longest` is the most codes of a list of the round that may start.
+inline void progress_on(Progress &at, const TilesJob &job, const Events &e, uint16_t longest,
+                        uint16_t full_words) {
+  const uint16_t new_steps = job.is_move ? job.table_entries : longest;
+  const uint16_t new_words = at.rounds_left == 1 ? job.final_words : full_words;
+  next_step(at, job, e, new_steps);
+  Walk src = at.src, move = at.move;
+  Tile tile = at.tile;
+  walk_on(src, job.src_steps, at.tile.last_word, at.tile.last_row);
+  walk_on(move, job.move_steps, at.tile.last_word, at.tile.last_row);
+  tile_on(tile, job.last);
+  if (e.tile_moves) {
+    at.src = src;
+    at.move = move;
+    at.tile = tile;
+  }
   if (e.round_starts) {
-    const int channels = (int)loader.last_copy + 1;
     at.rounds_left--;
     at.round = next_round(at.round);
-    at.round_words = (uint16_t)(channels << job.stripes_log2);
-    at.round_steps = job.is_move ? job.table_entries : loader.longest;
-    at.tile = {0, 0};
-    at.src = walk_on(at.src, job.src_steps, true, true);
-    at.move = walk_on(at.move, job.move_steps, true, true);
-  } else if (e.tile_ends && !e.round_ends) {
-    at.tile = tile_after(at.tile, e.last_word, e.last_row);
-    at.src = walk_on(at.src, job.src_steps, e.last_word, e.last_row);
-    at.move = walk_on(at.move, job.move_steps, e.last_word, e.last_row);
+    at.round_words = new_words;
+    at.round_steps = new_steps;
   }
   at.acc_index = (uint16_t)(at.acc_index + (e.tile_ends ? 1 : 0));
-  next_step(at, job, e.round_starts || e.tile_ends);
   at.active = e.round_starts || (at.active && !e.round_ends);
 }
 

@@ -54,7 +54,6 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
                 typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem) {
   const Destination destination = destination_of(taps);
   const RequantizeLimits limits = requantize_limits(taps.ib, taps.clamp_lo, taps.clamp_hi);
-  const int copies = T::slices >> job.stripes_log2;
   StripeOrigin origins[T::slices];
   Slice<T> slices[T::slices];
   Lanes<T> shadow[T::slices];
@@ -65,10 +64,13 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
 #pragma HLS array_partition variable=next complete
   set_origins<T>(destination, origins);
   clear_slices<T>(slices, shadow, next);
-  Progress at = progress_start(job);
-  Drain drain = drain_begin(0, 0, at.tile, false);
-  Loader loader = loader_idle(job.num_channels);
-  loader_begin(loader, 0, copies);
+  Progress at;
+  Drain drain;
+  Loader loader;
+  progress_start(at, job);
+  drain_begin(drain, 0, 0, at.tile);
+  loader_idle(loader, job.is_move ? (uint16_t)0 : job.num_rounds);
+  loader_begin(loader, job.channels);
   uint32_t iterations = 0;
   bool running = true;
   while (running) {
@@ -77,13 +79,19 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
     // of the accumulator memory: no iteration waits for the write of an earlier one.
 #pragma HLS dependence variable=map_mem inter false
 #pragma HLS dependence variable=acc_mem inter false
+    // The last word of a round is taken, then the round starts, then its first tile ends, then the
+    // drain reads a record: at least three iterations after it was written.
+#pragma HLS dependence variable=record_mem inter true distance=3
     iterations++;
     running = at.active || at.rounds_left != 0 || drain.left != 0;
     const StepControl step = step_control<T>(at, job);
-    const Events e = events_of(at, job, drain, loader.busy);
+    const bool busy = loader_busy(loader);
+    Events e;
+    events_of(e, at, drain, busy);
+    const uint16_t longest = loader.longest;
     const DrainedWord drained =
         drain_word<T>(drain, taps, destination, limits, shadow, record_mem);
-    if (loader.busy) {
+    if (busy) {
       const uint64_t word = words.read();
       loader_take<T>(loader, word, job.stripes_log2, job.list_shared, next, list_mem, record_mem);
       loader_advance(loader, word);
@@ -108,12 +116,12 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
       }
     }
     if (e.tile_ends && !job.acc_keep) {
-      drain = drain_begin(at.round_words, at.round, at.tile, e.last_word);
+      drain_begin(drain, at.round_words, at.round, at.tile);
     } else {
-      drain_advance(drain, job.stripes_log2, job.tile_rows);
+      drain_advance(drain, job.last_stripe, job.tile_rows);
     }
-    progress_on(at, job, e, loader);
-    if (e.round_starts) loader_begin(loader, next_round(at.round), copies);
+    progress_on(at, job, e, longest, (uint16_t)T::slices);
+    if (e.round_starts) loader_begin(loader, job.channels);
   }
   return iterations;
 }

@@ -1,8 +1,9 @@
 // The accelerator's top: interfaces and queues only. Two processes, joined by one stream: fetch
 // reads the program as far ahead as the stream is deep, engine executes it.
 //
-// Addresses are words of 8 bytes from physical address 0 on. `status` gets one token per run:
-// bits 7:0 the error code, bits 39:8 the number of the instruction that ended the run.
+// `program` points to the PROGRAM segment. `data` points to whatever the three other segments lie
+// behind, their bases count words of 8 bytes from there. `error` and `error_pc` are registers: the
+// error code of the run and the number of the instruction that ended it.
 #include <stdint.h>
 
 #include "engine.h"
@@ -18,17 +19,17 @@ typedef hls::stream<uint64_t> WordStream;
 // One BRAM36: what fetch may read ahead.
 constexpr int PREFETCH_WORDS = 512;
 
-void fetch(MemoryPort port, uint32_t program_base, WordStream &words) {
+void fetch(MemoryPort port, WordStream &words) {
   uint32_t pc = 0;
   bool run = true;
   while (run) {
-    run = fetch_step(port, program_base, pc, words);
+    run = fetch_step(port, (uint32_t)0, pc, words);
     pc++;
   }
 }
 
 void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t scratch_base,
-            WordStream &words, WordStream &status) {
+            WordStream &words, uint32_t *error, uint32_t *error_pc) {
   static Memory<Target>::Map map_mem;
 #pragma HLS array_partition variable=map_mem complete dim=1
 #pragma HLS array_partition variable=map_mem complete dim=2
@@ -54,23 +55,25 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
     const Outcome outcome = execute<Target>(instruction, port, bases, words, map_mem, list_mem,
                                             table_mem, move_mem, acc_mem, record_mem);
     run = !is_last((uint8_t)instruction.word[0]);
-    if (!run) status.write((uint64_t)pc << 8 | (uint64_t)(uint8_t)outcome.error);
+    *error = (uint32_t)outcome.error;
+    *error_pc = pc;
     pc++;
   }
 }
 
-extern "C" void rasna_top(MemoryPort program, MemoryPort data, uint32_t program_base,
-                          uint32_t input_base, uint32_t output_base, uint32_t scratch_base,
-                          WordStream &status) {
-#pragma HLS interface mode=m_axi port=program bundle=program offset=off
-#pragma HLS interface mode=m_axi port=data bundle=data offset=off
-#pragma HLS interface mode=ap_none port=program_base
-#pragma HLS interface mode=ap_none port=input_base
-#pragma HLS interface mode=ap_none port=output_base
-#pragma HLS interface mode=ap_none port=scratch_base
-#pragma HLS interface mode=ap_ctrl_hs port=return
+extern "C" void rasna_top(MemoryPort program, MemoryPort data, uint32_t input_base,
+                          uint32_t output_base, uint32_t scratch_base, uint32_t *error,
+                          uint32_t *error_pc) {
+#pragma HLS interface mode=m_axi port=program bundle=program offset=slave
+#pragma HLS interface mode=m_axi port=data bundle=data offset=slave
+#pragma HLS interface mode=s_axilite port=input_base
+#pragma HLS interface mode=s_axilite port=output_base
+#pragma HLS interface mode=s_axilite port=scratch_base
+#pragma HLS interface mode=s_axilite port=error
+#pragma HLS interface mode=s_axilite port=error_pc
+#pragma HLS interface mode=s_axilite port=return
 #pragma HLS dataflow
   hls::stream<uint64_t, PREFETCH_WORDS> words;
-  fetch(program, program_base, words);
-  engine(data, input_base, output_base, scratch_base, words, status);
+  fetch(program, words);
+  engine(data, input_base, output_base, scratch_base, words, error, error_pc);
 }

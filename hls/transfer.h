@@ -81,15 +81,15 @@ inline RowsJob rows_job(const Fill &f) {
   return job;
 }
 
-inline bool is_empty(uint16_t num_channels, uint16_t num_rows, uint16_t num_words) {
-  return num_channels == 0 || num_rows == 0 || num_words == 0;
+// Words of all rows: fits, because they lie in one memory.
+inline uint32_t total_words(uint16_t num_channels, uint16_t num_rows, uint16_t num_words) {
+  return (uint32_t)num_channels * (uint32_t)num_rows * (uint32_t)num_words;
 }
 
 // Writes the rows; takes as many words from the port as it writes, which were requested up to
 // RUNS_AHEAD runs before they are read.
 template <class T, class Address, class Port>
 void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memory<T>::Map &map_mem) {
-  if (is_empty(job.num_channels, job.num_rows, job.num_words)) return;
   StripeOrigin origins[T::slices];
 #pragma HLS array_partition variable=origins complete
   set_origins<T>(job.destination, origins);
@@ -103,14 +103,15 @@ void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memo
   const Destination d = job.destination;
   const WalkSteps steps = {d.channel_step, d.row_step, 1};
   const uint32_t first_row_words = (uint32_t)(int32_t)d.row * (uint32_t)d.row_step;
-  Walk walk = walk_from((uint16_t)(d.base + first_row_words));
-  Tile tile = {0, 0};
-  uint16_t channels_left = job.num_channels;
+  Walk walk;
+  walk_from(walk, (uint16_t)(d.base + first_row_words));
+  const TileLast last = tile_last(job.num_rows, job.num_words);
+  Tile tile;
+  tile_first(tile, last);
+  uint32_t words_left = total_words(job.num_channels, job.num_rows, job.num_words);
   uint32_t run_left = run_words;
-  while (channels_left != 0) {
+  while (words_left != 0) {
 #pragma HLS pipeline II=1
-    const bool last_word = tile.word == job.num_words - 1;
-    const bool last_row = tile.row == job.num_rows - 1;
     uint64_t word = 0;
     if (job.from_memory) word = port.read();
     if (job.from_memory && run_left == 1 && runs.num_runs != 0) {
@@ -118,7 +119,7 @@ void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memo
       next_run(runs);
     }
     run_left = run_left == 1 ? run_words : run_left - 1;
-    const int valid_lanes = !job.from_memory ? 0 : last_word ? (int)job.last_lanes : WORD_BYTES;
+    const int valid_lanes = !job.from_memory ? 0 : tile.last_word ? (int)job.last_lanes : WORD_BYTES;
     word = fill_lanes(word, valid_lanes, job.fill);
     const int32_t row = (int32_t)tile.row + (int32_t)d.row;
     for (int s = 0; s < T::slices; s++) {
@@ -126,9 +127,9 @@ void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memo
       const Place place = place_row(row, walk.word, origins[s], d);
       write_bank<T>(map_mem[s], place.stored, place.word, word);
     }
-    if (last_word && last_row) channels_left--;
-    walk = walk_on(walk, steps, last_word, last_row);
-    tile = tile_after(tile, last_word, last_row);
+    words_left--;
+    walk_on(walk, steps, tile.last_word, tile.last_row);
+    tile_on(tile, last);
   }
 }
 
@@ -155,20 +156,19 @@ inline StoreRow next_store_row(StoreRow at, const Store &f, bool last_row, uint1
 // their response; all have come when the step ends, so that a LOAD may follow.
 template <class T, class Address, class Port>
 void store_step(const Store &f, Runs<Address> runs, Port &port, const typename Memory<T>::Map &map_mem) {
-  if (is_empty(f.num_channels, f.num_rows, f.num_words)) return;
   constexpr int mask = T::map_words / 2 - 1;
   const uint16_t halo_words = (uint16_t)((uint32_t)f.src_halo_top * (uint32_t)f.src_row_step);
   const uint32_t run_words = runs.num_words;
   StoreRow at = {0, 0, f.src_base, (uint16_t)(f.src_base + halo_words)};
-  Tile tile = {0, 0};
-  uint16_t channels_left = f.num_channels;
+  const TileLast last = tile_last(f.num_rows, f.num_words);
+  Tile tile;
+  tile_first(tile, last);
+  uint32_t words_left = total_words(f.num_channels, f.num_rows, f.num_words);
   uint32_t run_left = run_words;
   int waiting = 0;
   bool run_starts = true;
-  while (channels_left != 0) {
+  while (words_left != 0) {
 #pragma HLS pipeline II=1
-    const bool last_word = tile.word == f.num_words - 1;
-    const bool last_row = tile.row == f.num_rows - 1;
     if (run_starts && waiting == RUNS_AHEAD) port.write_response();
     if (run_starts) {
       port.write_request(runs.address, run_words);
@@ -187,9 +187,9 @@ void store_step(const Store &f, Runs<Address> runs, Port &port, const typename M
     port.write(select_slice<T>(words, at.stripe));
     run_starts = run_left == 1;
     run_left = run_left == 1 ? run_words : run_left - 1;
-    if (last_word && last_row) channels_left--;
-    if (last_word) at = next_store_row(at, f, last_row, halo_words);
-    tile = tile_after(tile, last_word, last_row);
+    words_left--;
+    if (tile.last_word) at = next_store_row(at, f, tile.last_row, halo_words);
+    tile_on(tile, last);
   }
   for (int i = 0; i < RUNS_AHEAD; i++) {
     if (i < waiting) port.write_response();
