@@ -174,7 +174,8 @@ def compile_all(compiler: str, sources: list[str], flags: list[str], work: str) 
     """Compile every source of sim/ into ``work``; returns the object files."""
     def compile_one(source: str) -> str:
         into = str(Path(work) / f"{source}.o")
-        run([compiler, *flags, *flags_of(source, flags), "-c", str(ROOT / "sim" / source), "-o", into])
+        own = flags_of(source, flags)
+        run([compiler, *flags, *own, "-c", str(ROOT / "sim" / source), "-o", into])
         return into
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

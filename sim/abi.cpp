@@ -1,4 +1,5 @@
 // The C interface over a Machine: arguments are checked here, and every exception becomes a code and a text.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,8 +70,9 @@ void copy_text(const std::string &text, char *to, uint64_t bytes) {
 
 int64_t parse_integer(const char *name, const char *text, int64_t lo) {
     char *end = nullptr;
+    errno = 0;
     const long long value = strtoll(text, &end, 10);
-    if (end == text || *end != 0 || value < lo)
+    if (end == text || *end != 0 || errno == ERANGE || value < lo)
         fail(rasna::ERROR_BAD_ARGUMENT, std::string("option ") + name + " is \"" + text + "\", allowed is a number from " +
                                             std::to_string(lo) + " on");
     return value;

@@ -2,20 +2,18 @@
 
     python tests/sim/bench_layers.py [--target pynq-z2] [--sparsity 0.8] [--bodies plain,avx2]
 
-One thread, batch 1, random weights and unsigned activations; the best of several runs. PyTorch is optional.
-The layers are mapped by hand as the compiler does: one row per stripe, zero padding in the map.
+One thread, batch 1, random weights, unsigned activations; the best of many runs. PyTorch is
+optional. The layers are mapped by hand as the compiler does: one row per stripe, zero padding in the map.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
-from pathlib import Path
+from functools import partial
 
 import harness
 import numpy as np
-
 from rasna import encoding, isa
 from rasna.isa import Opcode
 
@@ -43,7 +41,7 @@ def conv_program(channels: int, width: int, sparsity: float, rng, repeats: int, 
     table = encoding.table_entries(
         offset=np.array(offsets), is_signed=np.full(len(offsets), signed)
     )
-    weights = rng.normal(0, 40, (channels, in_channels * 9)).clip(-127, 127).round().astype(np.int8)
+    weights = rng.normal(0, 32, (channels, in_channels * 9)).clip(-127, 127).round().astype(np.int8)
     cut = np.quantile(np.abs(weights), sparsity)
     weights[np.abs(weights) <= cut] = 0 if sparsity else weights[np.abs(weights) <= cut]
     n, positions = np.nonzero(weights)
@@ -118,8 +116,7 @@ def main() -> None:
     parser.add_argument("--signed", type=int, default=0)
     options = parser.parse_args()
     rng = np.random.default_rng(1)
-    out = harness.ROOT / "build"
-    library = harness.open_library(harness.build_object(options.target, out))
+    library = harness.open_library(harness.build_sim.build(options.target, harness.ROOT / "build"))
     for channels, width in LAYERS:
         plain = torch_seconds(channels, width)
         for body in options.bodies.split(","):
@@ -131,7 +128,7 @@ def main() -> None:
                 with harness.Context(library, body=body) as context:
                     context.load(program, inputs, outputs)
                     x = rng.integers(0, 2**63, inputs, np.uint64)
-                    seconds.append(best_seconds(lambda: context.run(x)))
+                    seconds.append(best_seconds(partial(context.run, x)))
             layer = (seconds[1] - seconds[0]) / 8
             text = f"{channels:4} channels {width:3}x{width:<3} {body:6} {layer * 1e6:8.1f} us "
             text += f"{macs / layer / 1e9:6.1f} GMAC/s on non-zeros"

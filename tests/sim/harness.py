@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -138,15 +139,8 @@ class Context:
         return count.value
 
 
-def build_object(target: str, out: Path, **options: object) -> Path:
-    """Build a runtime object for a test, or skip the test without a compiler."""
-    return build_sim.build(target, out, **options)
-
-
 def run_python(code: str, timeout: int = 300, **environment: str) -> subprocess.CompletedProcess:
     """Run Python code in a process of its own, with this folder and the package on its path."""
-    import os
-
     env = {**os.environ, **environment}
     env["PYTHONPATH"] = os.pathsep.join(
         [str(Path(__file__).parent), str(ROOT / "python"), str(ROOT)]
