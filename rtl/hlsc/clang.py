@@ -22,6 +22,7 @@ _TO_IR = [
     "-Xclang",
     "-disable-llvm-passes",
     "-gline-tables-only",
+    "-fdebug-compilation-dir=/nowhere",  # file names stay as they were given
     "-fwrapv",
     "-fno-strict-aliasing",
     "-fno-builtin",

@@ -168,3 +168,15 @@ def _channels(block, deps: list[Dep]) -> None:
     if block.loop:
         for group in last.values():
             deps.extend(Dep(a, b, 1, 1) for a in group for b in group)
+        _answers(last, deps)
+
+
+# An access that waits for what an earlier iteration asked for: were it an earlier stage of the pipeline, the stall would
+# hold back the very request.
+_ANSWERS = {"mrd": ("mrq",), "mwb": ("mwq", "mwr")}
+
+
+def _answers(groups: dict, deps: list[Dep]) -> None:
+    for (op, port), waiting in groups.items():
+        for asked in _ANSWERS.get(op, ()):
+            deps.extend(Dep(a, b, 1, 1) for a in groups.get((asked, port), []) for b in waiting)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,24 +107,12 @@ class _Compilation:
         return Module(optimized), prepared.processes
 
     def read(self, module: Module, name: str) -> Function:
-        function = Reader(module, name, self.label(name)).read()
+        function = Reader(module, name, irprep.function_label(name)).read()
         for block in function.blocks.values():
             for inst in block.insts:
                 if inst.op == "mark":
                     self.mark(block, inst, *inst.aux)
         return function
-
-    @staticmethod
-    def label(name: str) -> str:
-        """``_Z4loadN3hls...`` -> ``load``; template instances get their parameters as a suffix."""
-        match = re.match(r"_Z(?:L)?(\d+)", name)
-        if not match:
-            return re.sub(r"\W", "_", name)
-        start, length = match.end(), int(match.group(1))
-        label, rest = name[start : start + length], name[start + length :]
-        if rest.startswith("I"):
-            label += "_" + "_".join(re.findall(r"L[a-z](\d+)E", rest.split("EE", 1)[0] + "E"))
-        return label
 
     def mark(self, block, inst, kind: str, values) -> None:
         numbers = [v.value if isinstance(v, Const) else v for v in values]

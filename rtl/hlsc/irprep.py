@@ -48,10 +48,23 @@ def _find_processes(ir_text: str, top: str) -> list[str]:
     processes = [c for c in called if c in defined and not re.match(r"_ZNK?3hls", c)]
     twice = {c for c in processes if processes.count(c) > 1}
     if twice:
-        raise HlsError(None, f"{top}: a process is called twice ({', '.join(sorted(twice))}); give each call its own function")
+        names = ", ".join(sorted(function_label(n) for n in twice))
+        raise HlsError(None, f"{top}: process {names} is called twice; give each call its own function")
     if not processes:
         raise HlsError(None, f"{top}: the dataflow function calls no process")
     return processes
+
+
+def function_label(name: str) -> str:
+    """``_Z4loadN3hls...`` -> ``load``; template instances get their parameters as a suffix."""
+    match = re.match(r"_ZL?(\d+)", name)
+    if not match:
+        return re.sub(r"\W", "_", name)
+    start, length = match.end(), int(match.group(1))
+    label, rest = name[start : start + length], name[start + length :]
+    if rest.startswith("I"):
+        label += "_" + "_".join(re.findall(r"L[a-z](\d+)E", rest.split("EE", 1)[0] + "E"))
+    return label
 
 
 class _Rewriter:
@@ -88,6 +101,7 @@ class _Rewriter:
             if match := re.search(r"sret\((.*)\).* (%[\w.]+)$", argument):
                 self.local_types[match.group(2)] = match.group(1)
         line = re.sub(r" #\d+", "", line)
+        line = re.sub(r' section "[^"]*"', "", line)
         line = re.sub(r" comdat(\(\$[^)]*\))?", "", line)
         line = re.sub(r"^define (linkonce_odr|internal|weak_odr) ", "define ", line)
         line = re.sub(r"^define (dso_local )?", "define ", line)

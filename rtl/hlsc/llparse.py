@@ -16,7 +16,7 @@ _NAME = r'(?:[\w.$-]+|"[^"]+")'
 _FLAGS = r"(?:nuw |nsw |exact |disjoint |nneg |samesign |inbounds |nusw )*"
 _BINARY = re.compile(rf"(add|sub|mul|and|or|xor|shl|lshr|ashr) ({_FLAGS})(i\d+) (\S+), (\S+)$")
 _CAST = re.compile(rf"(zext|sext|trunc) {_FLAGS}(i\d+) (\S+) to i(\d+)$")
-_ICMP = re.compile(r"icmp (?:samesign )?(\w+) (i\d+) (\S+), (\S+)$")
+_ICMP = re.compile(r"icmp (?:samesign )?(\w+) (i\d+|ptr) (\S+), (\S+)$")
 _SELECT = re.compile(r"select i1 (\S+), (.*)$")
 _LOAD = re.compile(r"load (\S+), ptr (.+)$")
 _STORE = re.compile(r"store (\S+) (\S+), ptr (.+)$")
@@ -272,18 +272,18 @@ class Reader:
         elif match := _CALL.match(text):
             self.value_call(name, *match.groups())
         else:
-            self.refuse(text)
+            self.refuse(name, text)
 
-    def refuse(self, text: str) -> None:
+    def refuse(self, name: str, text: str) -> None:
         op = text.split()[0]
         if op in ("sdiv", "udiv", "srem", "urem"):
             sign = "/" if op.endswith("div") else "%"
             raise HlsError(self.loc, f"operator {sign} is not supported; use shifts and masks, or a table")
         if op == "alloca":
             raise HlsError(
-                self.loc,
-                f"a local array or struct could not be dissolved into values ({text.split(',')[0][7:]}); declare it static, "
-                "or index it by constants and unrolled variables only",
+                self.function.location,
+                f"the local array or struct '{name.split('.')[0]}' of process {self.function.label} could not be dissolved into "
+                "values; declare it static, or index it by constants and unrolled variables only",
             )
         if op in ("fadd", "fsub", "fmul", "fdiv", "fcmp", "sitofp", "uitofp", "fptosi", "fptoui", "fpext", "fptrunc", "fneg"):
             raise HlsError(self.loc, "floating point is not supported; use integers")

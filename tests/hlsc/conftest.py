@@ -1,0 +1,14 @@
+"""Shared fixtures: where verilator's runtime is kept between tests of one session."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+
+@pytest.fixture(scope="session")
+def runtime_cache(tmp_path_factory):
+    """Directory for objects that all verilated programs link."""
+    return tmp_path_factory.mktemp("verilator_runtime")
