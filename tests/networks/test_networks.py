@@ -1,0 +1,64 @@
+"""500 random networks: PyTorch, golden, fast and exact objects agree on every output word."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import check
+import fuzz
+
+COUNT = int(os.environ.get("RASNA_NETWORKS", "500"))
+SEED = int(os.environ.get("RASNA_SEED", "0"))
+TARGETS = ["tiny", "pynq-z2"]
+
+
+@pytest.fixture(scope="module")
+def results():
+    missing = [t for t in TARGETS if len(check.objects(t)) < 2]
+    if missing:
+        pytest.fail(f"no simulator objects for {', '.join(missing)}; build them with: make test")
+    print(f"\nseed {SEED}, {COUNT} networks, targets {', '.join(TARGETS)}")
+    return fuzz.run(COUNT, SEED, jobs=2, targets=TARGETS)
+
+
+def test_every_implementation_agrees_on_every_word(results):
+    wrong = [f"seed {r.seed}: {r.failure}" for r in results if r.failure]
+    assert len(results) == COUNT
+    assert not wrong, "\n".join(wrong)
+
+
+def test_at_least_half_of_the_networks_are_graphs(results):
+    assert sum(r.is_graph for r in results) >= COUNT / 2
+
+
+def test_every_attribute_is_covered(results, capsys):
+    table = fuzz.coverage(results, TARGETS)
+    least = fuzz.MINIMUM * COUNT // 500
+    with capsys.disabled():
+        print("\n" + "\n".join(f"  {name:28} {number:6}" for name, number in table.items()))
+    thin = {name: number for name, number in table.items() if number < least}
+    assert not thin, f"fewer than {least} networks cover {thin}"
+
+
+def test_a_flipped_weight_is_noticed(monkeypatch):
+    """The checker is checked: one wrong bit of the program must show."""
+    import rasna
+
+    compile_ = rasna.compile
+
+    def damaged(*args, **kwargs):
+        program = compile_(*args, **kwargs)
+        program.words = program.words.copy()
+        start = program.num_instructions * 8
+        program.words[start:] ^= 0x10  # a bit of weights, biases and table entries
+        return program
+
+    monkeypatch.setattr(rasna, "compile", damaged)
+    noticed = sum(check.check_network(seed, ["tiny"]).failure is not None for seed in range(8))
+    assert noticed >= 6
