@@ -145,7 +145,7 @@ class _Parser:
         elif self.section[0] == "table":
             self.tables[self.section[1]].append(_assignments(tokens)[0])
         elif head == "taps":
-            self._taps(tokens[1:])
+            self._taps(tokens[1:], self.channels[self.section[1]])
         else:
             self.channels[self.section[1]].append({"record": _assignments(tokens)[0], "taps": []})
 
@@ -159,8 +159,7 @@ class _Parser:
         else:
             raise ValueError("the directives are .target, .scratch, .input and .output")
 
-    def _taps(self, pairs: list[str]) -> None:
-        channels = self.channels[self.section[1]]
+    def _taps(self, pairs: list[str], channels: list[dict]) -> None:
         if not channels:
             raise ValueError("a record must come before its taps")
         for pair in pairs:

@@ -8,6 +8,7 @@ streams with these functions. Nothing here knows the size of a target.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import isa
 
@@ -102,7 +103,7 @@ def instruction(opcode: isa.Opcode, **values: int) -> np.ndarray:
 
 
 def encode_lists(
-    weights: np.ndarray, positions: np.ndarray, starts: np.ndarray, encoding: int
+    weights: ArrayLike, positions: ArrayLike, starts: ArrayLike, encoding: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Encode the tap lists of many channels at once.
 
@@ -138,7 +139,7 @@ def encode_lists(
 
 
 def encode_list(
-    weights: np.ndarray, positions: np.ndarray, encoding: int
+    weights: ArrayLike, positions: ArrayLike, encoding: int
 ) -> tuple[np.ndarray, int]:
     """Encode one tap list; see :func:`encode_lists`. Returns (uint64 words, num_codes)."""
     words, _, num_codes = encode_lists(weights, positions, [0, np.size(weights)], encoding)

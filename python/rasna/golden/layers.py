@@ -6,6 +6,8 @@ anything of the machine. docs/numerics.md is the text of this file.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import RasnaValueError
@@ -213,4 +215,4 @@ def _avg_pool(op: AvgPool, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarr
     return requantize(op.name, acc, op.requant, np.asarray(op.requant_index)[None])
 
 
-_COMPUTE = {Conv: _conv, Sum: _sum, MaxPool: _max_pool, AvgPool: _avg_pool}
+_COMPUTE: dict[type, Any] = {Conv: _conv, Sum: _sum, MaxPool: _max_pool, AvgPool: _avg_pool}

@@ -159,8 +159,8 @@ def _execute_store(state: State, fields: dict[str, int]) -> None:
     index = state.segment_indices(fields)
     state.check_distinct("dram_addr", index, "memory word")
     channel, row, word = np.indices(index.shape)
-    stripe = row // fields["src_rows"]
-    address = (
+    stripe = np.asarray(row // fields["src_rows"])
+    address = np.asarray(
         fields["src_base"]
         + channel * fields["src_channel_step"]
         + (row % fields["src_rows"] + fields["src_halo_top"]) * fields["src_row_step"]

@@ -88,7 +88,9 @@ def _read_stream(state: State, fields: dict[str, int]):
     """Records as int64 columns (num_channels,) and one _Taps per channel."""
     stream = state.stream(fields["stream_addr"], fields["stream_words"], "stream_addr")
     head = isa.CHANNEL_RECORD_WORDS
-    rows, lists, at = [], [], 0
+    rows: list[dict[str, int]] = []
+    lists: list[_Taps] = []
+    at = 0
     for n in range(fields["num_channels"]):
         if at + head > stream.size:
             raise _stream_error(state, n, "stream_words", "the stream ends before its record")

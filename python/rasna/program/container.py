@@ -135,7 +135,7 @@ def _open_problem(error: OSError) -> str:
         errno.ENOENT: "there is no such file",
         errno.EISDIR: "is a directory; give the name of a .rasna file",
         errno.EACCES: "may not be read; check its permissions",
-    }.get(error.errno, f"cannot be read: {error.strerror}")
+    }.get(error.errno or 0, f"cannot be read: {error.strerror}")
 
 
 def program_from_bytes(data: bytes, source: str = "the program") -> Program:

@@ -125,7 +125,8 @@ class RuntimeCSim(BaseRuntime):
             return f"which layer differs first is not known: {error}"
         finally:
             context.destroy()
-        if np.array_equal(machine.outputs, program.selfcheck_expected):
+        expected = program.selfcheck_expected
+        if expected is not None and np.array_equal(machine.outputs, expected):
             return "the map memory is right after every layer; the output differs in a store"
         return (
             "the golden model, too, computes another output from these instructions: the "
