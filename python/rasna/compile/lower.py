@@ -128,7 +128,7 @@ class _Lowering:
                 identity, np.zeros(features), stored.type, stored.type, fg.UNBOUNDED, self.settings
             )
             name = self._extra_name(f"{stored.name}_flat")
-            self.quant.tensors[name] = Tensor(name, (features, 1, 1), made.type)
+            self.quant.tensors[name] = Tensor(name, (features, 1, 1), stored.type)
             self._append_conv(name, stored.name, name, str(node.where), made)
             self.made[key] = name
         return self.quant.tensors[self.made[key]]
@@ -172,7 +172,7 @@ class _Lowering:
         made = quantize_convolution(
             weight, bias, source.type, self.types[node.name], op.clamp, self.settings
         )
-        self._tensor(node, node.shape, made.type)
+        self._tensor(node, node.shape, self.types[node.name])
         self._append_conv(
             node.name, source.name, node.name, str(node.where), made, stride=op.stride,
             dilation=op.dilation, groups=op.groups, padding=op.padding,
@@ -186,7 +186,7 @@ class _Lowering:
         made = quantize_convolution(
             weight, bias, source.type, self.types[node.name], op.clamp, self.settings
         )
-        self._tensor(node, (len(weight), 1, 1), made.type)
+        self._tensor(node, (len(weight), 1, 1), self.types[node.name])
         self._append_conv(node.name, source.name, node.name, str(node.where), made)
 
     def _affine(self, node: fg.Node) -> None:
@@ -200,7 +200,7 @@ class _Lowering:
         made = quantize_affine(
             a, b, source.type, self.types[node.name], op.clamp, self.settings.ib
         )
-        self._tensor(node, source.shape, made.type)
+        self._tensor(node, source.shape, self.types[node.name])
         self._append_conv(
             node.name, source.name, node.name, str(node.where), made, groups=source.shape[0]
         )
@@ -225,7 +225,7 @@ class _Lowering:
             acc_frac, terms, [s.type for s in sources], shape[0], self.types[node.name], clamp,
             self.settings.ib,
         )  # fmt: skip
-        self._tensor(node, shape, made.type)
+        self._tensor(node, shape, self.types[node.name])
         self.quant.ops.append(
             qg.Sum(
                 node.name, [s.name for s in sources], node.name, str(node.where),
@@ -244,7 +244,7 @@ class _Lowering:
                 self.settings.ib,
             )  # fmt: skip
             name = self._extra_name(f"{source.name}_coarse")
-            self.quant.tensors[name] = Tensor(name, source.shape, made.type)
+            self.quant.tensors[name] = Tensor(name, source.shape, type)
             self.quant.ops.append(
                 qg.Sum(
                     name, [source.name], name, str(node.where), coefficients=[1],
@@ -280,7 +280,7 @@ class _Lowering:
             )  # fmt: skip
         except OverflowError as error:
             raise Refusal(str(error), "pool in two steps") from error
-        self._tensor(node, node.shape, made.type)
+        self._tensor(node, node.shape, self.types[node.name])
         self.quant.ops.append(
             qg.AvgPool(
                 node.name, [source.name], node.name, str(node.where), rows=list(op.rows),

@@ -133,12 +133,13 @@ def requant_for(
 
     Parameters
     ----------
-    scale : (OC,) float64, output LSB per accumulator LSB, 2**-40 to 2**13
+    scale : (OC,) float64, output LSB per accumulator LSB. Beyond 2**13 every accumulator
+        but 0 is clamped, and below 2**-40 every result is 0: such scales count as these.
     acc_bound : (OC,) int64, proven bound of |accumulator|
     lo, hi : clamp of the output
     ib : 12 to 24
     """
-    scale = np.asarray(scale, np.float64)
+    scale = np.clip(np.asarray(scale, np.float64), 2.0**MIN_SCALE_LOG2, 2.0**MAX_SCALE_LOG2)
     half = 2.0 ** (ib - 1)
     bound = np.maximum(np.asarray(acc_bound, np.float64), 1)
     fits = np.ceil(np.log2((bound + 1) / half))  # (acc >> r) lies within ib bits

@@ -12,6 +12,7 @@ import inspect
 import itertools
 import operator
 import os
+import re
 import sys
 import traceback
 from dataclasses import dataclass, field
@@ -184,15 +185,15 @@ def _wrong_count(name: str, wanted: str, names: str, given: int | None) -> str:
     )
 
 
-_EXPLANATIONS = (
-    ("control flow", "control flow on the value of a tensor",
-     "decide on constants of the module (self.…), or end the compiled model before it"),
+_EXPLANATIONS = (  # pattern in the error's text, what, remedy
     ("cannot be iterated", "iterating over a traced tensor",
      "loop over a constant number of times or over modules"),
+    ("control flow", "control flow on the value of a tensor",
+     "decide on constants of the module (self.…), or end the compiled model before it"),
     ("'len' is not supported", "len() of a traced tensor",
      "use a constant, or x.size(0) for the batch"),
     ("printing", "printing a traced tensor", "remove the print from forward"),
-    ("'Proxy' object", "a Python number made of a traced tensor",
+    ("'(Proxy|Attribute|_TracedValue)'", "a Python number made of a traced tensor",
      "use a constant of the module instead"),
 )  # fmt: skip
 
@@ -209,7 +210,7 @@ def _trace_error(error: Exception, tracer: _Tracer) -> CompileError:
     where = ", ".join(part for part in (path and f"({path})", place) if part)
     text = str(error)
     for key, what, remedy in _EXPLANATIONS:
-        if key in text or key in text.replace("_TracedValue", "Proxy"):
+        if re.search(key, text):
             return CompileError(f"{where}: {what} is not supported; {remedy}")
     what = f"the forward cannot be traced ({type(error).__name__}: {text.split(chr(10))[0]})"
     return CompileError(f"{where}: {what}; make it a fixed sequence of tensor operations")

@@ -1,14 +1,12 @@
 """Integers of one operation each: convolutions, per-channel affines, sums, averages.
 
-Everything here is NumPy over one operation; ``lower.py`` walks the graph. Each function
-may lower the fraction bits of the output where the wanted scale is finer than the
-hardware can make it from its accumulators.
+Everything here is NumPy over one operation; ``lower.py`` walks the graph.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,7 +15,6 @@ from ..graph import FixedPoint, Requant
 from .quantize import (
     MAX_ACC,
     MAX_BIAS,
-    MAX_SCALE_LOG2,
     MIN_SCALE_LOG2,
     choose_weight_frac,
     clamp_limits,
@@ -35,12 +32,11 @@ MAX_FRAC_DIFFERENCE = 8  # of the operands of a sum
 
 @dataclass
 class Quantised:
-    """weight: int8, None for averages; bias: int32 (OC,); type: of the output."""
+    """weight: int8, None for sums and averages; bias: int32 (OC,), None for averages."""
 
     weight: np.ndarray | None
     bias: np.ndarray | None
     requant: Requant
-    type: FixedPoint
 
 
 def max_magnitude(type: FixedPoint) -> int:
@@ -59,11 +55,10 @@ def quantize_convolution(
     output channel, made coarser where the bias or the accumulator would not fit int32.
     """
     rows = weight.reshape(len(weight), -1)
-    room = np.minimum(max_frac_for_bias(bias), output.frac - MIN_SCALE_LOG2)
     wanted = source.frac + choose_weight_frac(torch.from_numpy(rows), settings.wb).numpy()
     empty = ~rows.any(axis=1)
     # a row of zeros has a bias only: 14 bits finer than the output are plenty
-    frac = np.minimum(np.where(empty, output.frac + 14, wanted), room)
+    frac = np.minimum(np.where(empty, output.frac + 14, wanted), max_frac_for_bias(bias))
     while True:
         integers = _integers(rows, frac - source.frac, weight_limit(settings.wb))
         bias_integers = round_half_up(bias * np.exp2(frac))
@@ -71,13 +66,10 @@ def quantize_convolution(
         if (bound <= MAX_ACC).all():
             break
         frac = frac - (bound > MAX_ACC)
-    output = replace(output, frac=min(output.frac, int(frac.min()) + MAX_SCALE_LOG2))
     lo, hi = clamp_limits(output, clamp)
     requant = requant_for(np.exp2(output.frac - frac), bound, lo, hi, settings.ib)
-    return Quantised(
-        integers.astype(np.int8).reshape(weight.shape), bias_integers.astype(np.int32),
-        requant, output,
-    )  # fmt: skip
+    integers = integers.astype(np.int8).reshape(weight.shape)
+    return Quantised(integers, bias_integers.astype(np.int32), requant)
 
 
 def _integers(rows: np.ndarray, frac: np.ndarray, limit: int) -> np.ndarray:
@@ -94,9 +86,6 @@ def quantize_affine(
     their precision. Channels in which a*x is negligible beside b become constants.
     a, b: float64 (C,). weight: (C, 1, 1, 1).
     """
-    largest = max(float(np.abs(a).max()), 2.0**-100)
-    finest = source.frac + AFFINE_WEIGHT_LOG2 + MAX_SCALE_LOG2 - math.ceil(math.log2(largest))
-    output = replace(output, frac=min(output.frac, finest))
     lo, hi = clamp_limits(output, clamp)
     scale = np.abs(a) * 2.0 ** (output.frac - source.frac - AFFINE_WEIGHT_LOG2)
     safe = np.where(scale > 0, scale, 1.0)
@@ -108,9 +97,8 @@ def quantize_affine(
     weight = np.where(constant, 0, np.where(a < 0, -1, 1) << AFFINE_WEIGHT_LOG2)
     bound = np.abs(bias) + np.abs(weight) * max_magnitude(source)
     requant = requant_for(scale, bound, lo, hi, ib)
-    return Quantised(
-        weight.astype(np.int8).reshape(-1, 1, 1, 1), bias.astype(np.int32), requant, output
-    )
+    weight = weight.astype(np.int8).reshape(-1, 1, 1, 1)
+    return Quantised(weight, bias.astype(np.int32), requant)
 
 
 def quantize_average(
@@ -125,11 +113,9 @@ def quantize_average(
     bound = num_pixels.astype(np.int64) * max_magnitude(source)
     if (bound > MAX_ACC).any():
         raise OverflowError("the sum of a pooling window does not fit 32 bits")
-    finest = source.frac + MAX_SCALE_LOG2 + math.floor(math.log2(divisors.min()))
-    output = replace(output, frac=min(output.frac, finest))
     lo, hi = clamp_limits(output, clamp)
     scale = 2.0 ** (output.frac - source.frac) / divisors
-    return Quantised(None, None, requant_for(scale, bound, lo, hi, ib), output)
+    return Quantised(None, None, requant_for(scale, bound, lo, hi, ib))
 
 
 # ---- sums --------------------------------------------------------------------------------
@@ -185,7 +171,6 @@ def quantize_sum(
     output: FixedPoint, clamp: tuple[float, float], ib: int,
 ) -> Quantised:  # fmt: skip
     """Requantisation of a planned sum; bias is zero. sources: types of the operands."""
-    output = replace(output, frac=min(output.frac, acc_frac + MAX_SCALE_LOG2))
     lo, hi = clamp_limits(output, clamp)
     bound = sum(
         abs(term.coefficient) * max_magnitude(type)
@@ -193,4 +178,4 @@ def quantize_sum(
     )
     scale = np.full(channels, 2.0 ** (output.frac - acc_frac))
     requant = requant_for(scale, np.full(channels, bound), lo, hi, ib)
-    return Quantised(None, np.zeros(channels, np.int32), requant, output)
+    return Quantised(None, np.zeros(channels, np.int32), requant)

@@ -1,0 +1,154 @@
+"""The arguments of compile: models, samples, modes (samples.py)."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from rasna.compile.samples import check_mode, check_samples, to_cpu_float32, unwrap
+from rasna.errors import CompileError, RasnaTypeError, RasnaValueError
+from tests.compile.support import sample
+
+# ---- samples
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.arange(24, dtype=np.uint8).reshape(1, 2, 3, 4),
+        np.arange(24, dtype=np.float16).reshape(1, 2, 3, 4),
+        np.arange(24.0).reshape(1, 2, 3, 4).tolist(),
+        torch.arange(24).reshape(1, 2, 3, 4),
+        torch.arange(24.0, requires_grad=True).reshape(1, 2, 3, 4),
+        torch.arange(24.0, dtype=torch.float64).reshape(1, 2, 3, 4),
+    ],
+    ids=["uint8", "float16", "list", "int64", "grad", "double"],
+)
+def test_samples_become_float32_in_nchw_order(x):
+    (last,) = check_samples([x], True)
+    assert last.shape == (1, 4, 2, 3) and last.dtype == torch.float32
+    assert last[0, 1, 0, 2] == 9  # element (y 0, x 2, channel 1)
+    (first,) = check_samples([x], False)
+    assert first.shape == (1, 2, 3, 4) and first[0, 1, 0, 2] == 14
+
+
+def test_feature_vectors_and_strided_arrays():
+    x = np.arange(40.0).reshape(4, 10)[:, ::2]
+    (got,) = check_samples([x], True)
+    assert got.is_contiguous() and got[1].tolist() == [10, 12, 14, 16, 18]
+
+
+def test_samples_are_copies():
+    x = torch.ones(2, 3)
+    (got,) = check_samples([x], True)
+    got.zero_()
+    assert x.all()
+
+
+NAN = torch.tensor([[1.0, float("nan")], [float("inf"), 2.0]])
+WRONG = {
+    "none": ((), True, "compile needs one sample array per model input, none was given"),
+    "rank 3": (
+        (np.zeros((8, 8, 3)),), True,
+        "sample 0 must be (batch, H, W, C) or (batch, features), its shape is (8, 8, 3); "
+        "add the batch dimension if it is missing",
+    ),
+    "rank 1, channel first": (
+        (np.zeros(3),), False,
+        "sample 0 must be (batch, C, H, W) or (batch, features), its shape is (3,); "
+        "add the batch dimension if it is missing",
+    ),
+    "empty": ((np.zeros((0, 3)),), True, "sample 0 is empty, its shape is (0, 3)"),
+    "NaN": (
+        (torch.ones(2, 2), NAN), True,
+        "sample 1 holds 2 values that are NaN or infinite in float32; remove them",
+    ),
+    "too large": (
+        (np.full((1, 2), 1e300),), True,
+        "sample 0 holds 2 values that are NaN or infinite in float32; remove them",
+    ),
+    "text": (
+        (np.array([["a"]]),), True, "sample 0 must be an array of real numbers, its dtype is <U1",
+    ),
+    "complex": (
+        (torch.ones(2, 2, dtype=torch.complex64),), True,
+        "sample 0 must be an array of real numbers, its dtype is complex",
+    ),
+    "different batches": (
+        (np.ones((2, 3)), np.ones((4, 3))), True,
+        "all samples must have the same batch size, their batch sizes are 2, 4",
+    ),
+    "flag": ((np.ones((2, 3)),), "yes", "channel_last must be True or False, 'yes' was given"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_samples(name):
+    samples, channel_last, message = WRONG[name]
+    with pytest.raises((RasnaTypeError, RasnaValueError)) as error:
+        check_samples(samples, channel_last)
+    assert str(error.value) == message
+
+
+# ---- models
+
+
+def test_wrappers_are_taken_off():
+    model = nn.Linear(2, 2)
+    assert unwrap(nn.DataParallel(model)) is model
+    assert unwrap(torch.compile(model)) is model
+    assert unwrap(model) is model
+
+
+def test_what_is_no_module():
+    with pytest.raises(RasnaTypeError) as error:
+        unwrap(nn.Linear)
+    assert str(error.value) == "the model must be a torch.nn.Module, type was given"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scripted_modules_are_refused():
+    with pytest.raises(RasnaTypeError, match="TorchScript"):
+        unwrap(torch.jit.script(nn.Linear(2, 2)))
+
+
+def test_training_mode_is_refused():
+    with pytest.raises(CompileError) as error:
+        check_mode(nn.Sequential(nn.Linear(2, 2)))
+    assert str(error.value) == "the model is in training mode; call model.eval() first"
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.BatchNorm1d(2))).eval()
+    model[1][0].train()
+    with pytest.raises(CompileError) as error:
+        check_mode(model)
+    assert str(error.value) == (
+        "1.0: in training mode within a model in eval mode; "
+        "call model.eval() on the whole model first"
+    )
+
+
+def test_weights_without_values_are_refused():
+    with pytest.raises(CompileError, match="weight: is on the meta device and has no values"):
+        check_mode(nn.Linear(2, 2, device="meta").eval())
+    model = nn.Linear(2, 2).eval()
+    model.weight.data[0, 1] = float("nan")
+    with pytest.raises(CompileError) as error:
+        check_mode(model)
+    assert str(error.value) == (
+        "weight: 1 of 4 values are NaN or infinite; repair the training or the checkpoint"
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_other_dtypes_are_copied_to_float32(dtype):
+    model = nn.Linear(2, 2).to(dtype)
+    plain = to_cpu_float32(model)
+    assert plain is not model and plain.weight.dtype == torch.float32
+    assert model.weight.dtype == dtype
+    assert torch.equal(plain.weight, model.weight.float())
+
+
+def test_a_float32_model_is_used_as_it_is():
+    model = nn.Linear(2, 2)
+    assert to_cpu_float32(model) is model
+    assert sample(1, 2).shape == (1, 2)
