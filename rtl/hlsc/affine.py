@@ -6,6 +6,8 @@ determined by its low bits. Extensions of values narrower than 32 bits are looke
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .ir import Const, Inst
 
 EXACT_BITS = 32
@@ -39,10 +41,26 @@ def unsigned_max(operand, depth: int = 8) -> int:
     return bound if bound <= full else full
 
 
-def expand(operand) -> tuple[int, dict[Inst, int]]:
-    """(constant, {value: coefficient}) of an index."""
+def trailing_zeros(operand) -> int:
+    """Low bits that are always 0."""
+    if isinstance(operand, Const) or operand.op is None:
+        return 0
+    if operand.op == "and" and isinstance(operand.args[1], Const) and operand.args[1].value:
+        mask = operand.args[1].value
+        return max((mask & -mask).bit_length() - 1, trailing_zeros(operand.args[0]))
+    if operand.op == "shl" and isinstance(operand.args[1], Const):
+        return min(operand.args[1].value, operand.width - 1)
+    return trailing_zeros(operand.args[0]) if operand.op == "zext" else 0
+
+
+def expand(operand, halve: Callable[[Inst, int], Inst]) -> tuple[int, dict[Inst, int]]:
+    """(constant, {value: coefficient}) of an index; ``halve(v, n)`` makes the value v >> n, whose low bits are known 0."""
     terms: dict[Inst, int] = {}
     constant = _expand(operand, 1, terms, 24)
+    for value in [v for v in terms if trailing_zeros(v)]:
+        zeros = trailing_zeros(value)
+        part = halve(value, zeros)
+        terms[part] = terms.get(part, 0) + (terms.pop(value) << zeros)
     return constant, {v: k for v, k in terms.items() if k}
 
 

@@ -87,6 +87,7 @@ class Reader:
             self.function.args.append(arg)
         for line in _logical_lines(body):
             self.line(line)
+        drop_unreachable(self.function)
         missing = [n for n, v in self.values.items() if v.op is None]
         if missing:
             raise HlsError(self.function.location, f"internal: undefined values {missing}")
@@ -231,7 +232,7 @@ class Reader:
         elif text == "ret void":
             self.block.term = Term("ret")
         elif text == "unreachable":
-            raise HlsError(self.loc, "undefined behaviour: the optimiser proved that this code is never left")
+            self.block.term = Term("unreachable")
         else:
             return False
         return True
@@ -368,6 +369,41 @@ def _type_message(kind: str) -> str:
     if kind == "ptr":
         return "a pointer variable is not tied to one array, stream or port"
     return f"type {kind} is not supported"
+
+
+def drop_unreachable(function: Function) -> None:
+    """Take away the edges that the optimiser proved impossible (the default of a complete switch)."""
+    blocks = function.blocks
+    dead = {n for n, b in blocks.items() if b.term.kind == "unreachable"}
+    while dead:
+        if function.entry in dead:
+            raise HlsError(function.location, f"process {function.label} always runs into undefined behaviour")
+        for name in dead:
+            del blocks[name]
+        for block in blocks.values():
+            block.term = _without(block.term, dead)
+            for inst in block.insts:
+                if inst.incoming:
+                    inst.incoming = {b: v for b, v in inst.incoming.items() if b not in dead}
+        dead = {n for n, b in blocks.items() if b.term.kind == "unreachable"}
+
+
+def _without(term: Term, dead: set[str]) -> Term:
+    """The terminator without the targets in ``dead``."""
+    if not dead.intersection(term.targets):
+        return term
+    if term.kind == "switch":
+        cases = [(v, t) for v, t in zip(term.cases, term.targets) if t not in dead]
+        default = term.targets[-1]
+        if default in dead and cases:
+            default = cases.pop()[1]
+        if default in dead:
+            return Term("unreachable")
+        if not cases:
+            return Term("br", [default])
+        return Term("switch", [t for _, t in cases] + [default], term.cond, [v for v, _ in cases])
+    alive = [t for t in term.targets if t not in dead]
+    return Term("br", alive, loop_location=term.loop_location) if alive else Term("unreachable")
 
 
 def _logical_lines(body: str):

@@ -42,6 +42,7 @@ class Lowering:
         self.function, self.module, self.arrays = function, module, arrays
         self.places: dict[Inst, object] = {}
         self.resolving: set[Inst] = set()
+        self.halves: dict[Inst, list[Inst]] = {}  # shifted copies of a value, placed right behind it
         self.out: list[Inst] = []
         self.loc = None
 
@@ -74,11 +75,18 @@ class Lowering:
             return Choice(base.cond, self._gep(base.a, offset, indices), self._gep(base.b, offset, indices))
         terms, total = dict(base.terms), base.offset + offset
         for index, stride in indices:
-            constant, sums = expand(index)
+            constant, sums = expand(index, self.halve)
             total += constant * stride
             for value, coef in sums.items():
                 terms[value] = terms.get(value, 0) + coef * stride
         return Place(base.base, total, {v: k for v, k in terms.items() if k})
+
+    def halve(self, value: Inst, zeros: int) -> Inst:
+        """The value without its low bits, which are 0: a factor that an address can be divided by."""
+        copies = self.halves.setdefault(value, [])
+        if not copies:
+            copies.append(self.function.make("lshr", value.width, [value, Const(zeros, value.width)], loc=value.loc))
+        return copies[0]
 
     def _phi(self, inst: Inst):
         """Phi of pointers: phis of the indices, and one of a selector if the shapes differ."""
@@ -174,6 +182,7 @@ class Lowering:
                     if inst.op in BLOCKING:
                         self._bind(inst)
                     self.out.append(inst)
+                self.out.extend(self.halves.get(inst, ()))
             block.insts = self.out
         self.function.replace(replaced)
 

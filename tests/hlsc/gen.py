@@ -251,6 +251,8 @@ class Generator:
         bound = self.fresh("n")
         self.readable.append(var)
         body = self.nested(rng.randrange(1, 5), depth - 1, "pipeline" if pipelined else "", outs)
+        if rng.random() < 0.15:
+            body += f"\n{pad}  if ({self.cond(1)}) break;"
         extra = self.dependence(var) if pipelined and rng.random() < 0.3 else ("", "")
         self.readable.remove(var)
         head = f"#pragma HLS pipeline II={rng.choice([1, 1, 2, 3])}\n" if pipelined else ""
