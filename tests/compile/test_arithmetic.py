@@ -122,7 +122,10 @@ REFUSED = {
         "division by a computed tensor is not supported; "
         "divide by constants only, or end the compiled model before it",
     ),
-    "division by zero": (lambda m, x: x / 0, "division by zero is not supported; check the constant"),
+    "division by zero": (
+        lambda m, x: x / 0,
+        "division by zero is not supported; check the constant",
+    ),
     "floor division": (
         lambda m, x: torch.div(x, 2, rounding_mode="floor"),
         "div with rounding_mode='floor' is not supported; divide without rounding",

@@ -55,7 +55,10 @@ def apply(rewrite, function) -> fg.FloatGraph:
 
 
 def test_drop_dropout_removes_it_from_the_middle_and_from_the_output():
-    graph = apply(drop_dropout, lambda m, x: F.dropout(m.conv(F.dropout(x, 0.1, False)), 0.5, False))
+    def forward(m, x):
+        return F.dropout(m.conv(F.dropout(x, 0.1, training=False)), training=False)
+
+    graph = apply(drop_dropout, forward)
     assert kinds(graph) == ["Input", "Conv"] and graph.outputs == ["conv"]
 
 
