@@ -17,8 +17,8 @@ class _PerTensor(torch.autograd.Function):
         ctx.save_for_backward(x)
         ctx.range = lo / scale, hi / scale
         wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
-        y = (wide * scale).add_(0.5).floor_().clamp_(lo, hi).mul_(1.0 / scale)
-        return y.to(x.dtype)
+        y = torch.add(wide.new_tensor(0.5), wide, alpha=scale)  # one pass over x
+        return y.floor_().clamp_(lo, hi).mul_(1.0 / scale).to(x.dtype)
 
     @staticmethod
     def backward(ctx, grad):

@@ -18,7 +18,6 @@ from torch import nn
 
 from ..compile import execute
 from ..compile import floatgraph as fg
-from ..compile.calibrate import KEEPS_TYPE
 from .fake import fake_quantize, fake_quantize_weight
 from .observe import Observers
 from .prune import apply_mask, mask_of
@@ -43,6 +42,15 @@ def training_steps(root: nn.Module, steps: Sequence[fg.Step], y: torch.Tensor) -
     return y
 
 
+def _convolve(x: torch.Tensor, weight: torch.Tensor, bias, op: fg.Conv) -> torch.Tensor:
+    """As execute.convolve, without a padded copy where the convolution can pad by itself."""
+    pad = op.padding
+    if op.padding_mode != "zeros" or (pad.top, pad.left) != (pad.bottom, pad.right):
+        return execute.convolve(x, weight, bias, op)
+    padding = (pad.top, pad.left)
+    return F.conv2d(x, weight, bias, op.stride, padding, op.dilation, op.groups)
+
+
 class TrainingGraph:
     """A float graph as a function of a batch: ``graph(*inputs)`` gives the list of outputs."""
 
@@ -59,20 +67,17 @@ class TrainingGraph:
             self._steps.append((self._function(node), node, inputs, drop))
 
     def _function(self, node: fg.Node) -> Callable:
-        op = node.op
-        if isinstance(op, fg.Input):
-            return self._input
-        if isinstance(op, (fg.Conv, fg.Linear)):
-            return self._conv
-        if isinstance(op, fg.Affine):
-            return lambda node, x: self._store(node, training_steps(self.root, op.steps, x))
-        if isinstance(op, fg.Dropout):
-            return self._dropout
-        if isinstance(op, fg.Clamp):
-            return self._store
-        if isinstance(op, KEEPS_TYPE):
-            return lambda node, *xs: execute.run_node(self.root, node, xs)
-        return self._other
+        functions: dict[type, Callable] = {
+            fg.Input: self._input,
+            fg.Conv: self._conv,
+            fg.Linear: self._conv,
+            fg.Affine: self._affine,
+            fg.Sum: self._sum,
+            fg.Clamp: self._store,
+            fg.AvgPool: self._average,
+            fg.Dropout: self._dropout,
+        }
+        return functions.get(type(node.op), self._keep_type)
 
     def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         values: list[Any] = [None] * len(self._steps)
@@ -106,11 +111,19 @@ class TrainingGraph:
             keep = mask.on(weight.device)
         scale, limit = self.observers.weight(node, weight, self.root)
         weight = fake_quantize_weight(weight, scale, limit, keep)
-        if isinstance(op, fg.Conv):
-            y = execute.convolve(x, weight, bias, op)
-        else:
-            y = F.linear(x, weight, bias)
+        y = (
+            F.linear(x, weight, bias)
+            if isinstance(op, fg.Linear)
+            else _convolve(x, weight, bias, op)
+        )
         return self._store(node, training_steps(self.root, op.steps, y))
+
+    def _affine(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        return self._store(node, training_steps(self.root, node.op.steps, x))
+
+    def _keep_type(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        """Max pooling and reshapes: their input is on the grid already."""
+        return execute.run_node(self.root, node, (x,))
 
     def _dropout(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
         op: Any = node.op
@@ -118,6 +131,12 @@ class TrainingGraph:
             return self.root.get_submodule(op.path)(x)
         return F.dropout(x, op.p, self.root.training)
 
-    def _other(self, node: fg.Node, *xs: torch.Tensor) -> torch.Tensor:
-        """Sum and average pooling; the clamp is done again, for nothing, by the quantisation."""
-        return self._store(node, execute.run_node(self.root, node, xs))
+    def _average(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        return self._store(node, execute.average(x, node.op))
+
+    def _sum(self, node: fg.Node, *xs: torch.Tensor) -> torch.Tensor:
+        op: Any = node.op
+        y = xs[0] if op.coefficients[0] == 1 else xs[0] * op.coefficients[0]
+        for coefficient, x in zip(op.coefficients[1:], xs[1:], strict=True):
+            y = torch.add(y, x, alpha=coefficient)
+        return self._store(node, y)
