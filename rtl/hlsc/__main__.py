@@ -22,8 +22,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--deadlock-cycles", type=int, default=4096, help="idle cycles until simulation reports a deadlock")
     parser.add_argument("--strict-ii", action="store_true", help="a loop that misses its II is an error")
     parser.add_argument("--keep-ir", type=Path, help="directory for the LLVM IR before and after opt")
+    parser.add_argument(
+        "--check-dependences", action="store_true", help="simulation stops if a dependence pragma promises too much"
+    )
     args = parser.parse_args(argv)
-    options = Options(args.include_dirs, args.defines, args.clock_ns, args.deadlock_cycles, args.keep_ir)
+    options = Options(args.include_dirs, args.defines, args.clock_ns, args.deadlock_cycles, args.keep_ir, args.check_dependences)
     try:
         result = compile_source(args.source, args.top, options)
     except HlsError as error:

@@ -39,6 +39,7 @@ class Options:
     clock_ns: float = 5.0
     deadlock_cycles: int = 4096
     keep_ir: Path | None = None
+    check_dependences: bool = False
 
 
 @dataclass
@@ -157,7 +158,7 @@ class _Compilation:
         for index, (arg, actual) in enumerate(zip(function.args, call.actuals)):
             kind = "stream" if actual in top.streams else "port"
             peers[index] = f"{kind} {actual}"
-        return ProcessEmitter(function, f"{self.top_name}_{function.label}", peers)
+        return ProcessEmitter(function, f"{self.top_name}_{function.label}", peers, self.options.check_dependences)
 
     def report(self, top: Top, emitters, kernel, registers) -> dict:
         processes = []

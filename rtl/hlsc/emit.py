@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 
+from .emit_checks import check_dependences
 from .emit_memory import MemoryEmitter
 from .ir import Function
 from .values import Values
@@ -25,7 +27,9 @@ _INPUT_DATA = {"rd": "rdata", "mrd": "rd_data"}
 class ProcessEmitter:
     """Text of one process module; ``channels`` tells the top level what to connect."""
 
-    def __init__(self, function: Function, module_name: str, peers: dict[int, str]):
+    def __init__(self, function: Function, module_name: str, peers: dict[int, str], check: bool = False):
+        self.check = check
+        self.checks: list[str] = []
         self.function, self.module_name, self.peers = function, module_name, peers
         self.values = Values(function)
         self.memories = MemoryEmitter(self.values)
@@ -43,6 +47,8 @@ class ProcessEmitter:
         for block in self.function.blocks.values():
             for inst in block.insts:
                 self.instruction(inst, block)
+            if self.check and block.loop and block.loop.dependences:
+                self.checks += check_dependences(self.values, block, partial(self.asked_at, block))
         for block in self.function.blocks.values():
             if not self.is_trampoline(block):
                 (self.loop_states if block.loop else self.straight_states)(block)
@@ -54,10 +60,22 @@ class ProcessEmitter:
 
     # ------------------------------------------------------------------ operations
     def enable(self, inst, block) -> str:
-        active = self.values.active(block, inst.time)
+        return self.enable_at(block, inst, inst.time)
+
+    def enable_at(self, block, inst, time: int) -> str:
+        """The condition that an operation runs, seen in its own cycle or a later one."""
+        active = self.values.active(block, time)
         if inst.pred is None:
             return active
-        return f"({active} & {self.values.at(inst.pred, block, inst.time)})"
+        return f"({active} & {self.values.at(inst.pred, block, time)})"
+
+    def asked_at(self, block, inst, time: int) -> str:
+        """The condition under which the source executes an operation, also if it is speculated."""
+        if inst.asked is None:
+            return self.enable_at(block, inst, time)
+        if inst.asked.block is block and inst.asked.time + inst.asked.latency > time:
+            return "1'b0"  # not known yet: this pair is not checked
+        return f"({self.values.active(block, time)} & {self.values.at(inst.asked, block, time)})"
 
     def instruction(self, inst, block) -> None:
         values, op = self.values, inst.op
@@ -241,4 +259,7 @@ class ProcessEmitter:
         for k, (_, what) in enumerate(self.blocked):
             message = f"hlsc deadlock: process {self.function.label} waits for {what}"
             lines.append(f'    if (blocked[{k}]) $display("{message}");')
-        return [*lines, "  end", "`endif"]
+        lines.append("  end")
+        if self.checks:
+            lines += ["  always @(posedge clk) begin", *("    " + line for line in self.checks), "  end"]
+        return [*lines, "`endif"]

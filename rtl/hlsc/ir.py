@@ -48,7 +48,7 @@ class Inst:
     """One operation and its result.
 
     ``args`` are operands, ``pred`` is None or a 1-bit operand that enables the operation, ``guard`` the same condition
-    as a BDD node, ``incoming`` the phi's operand per predecessor block name, ``aux`` what only this operation needs.
+    as a BDD node, ``asked`` the condition of an operation that runs speculatively, ``incoming`` the phi's operand per predecessor block name, ``aux`` what only this operation needs.
     The schedule sets ``time`` (cycle of issue), ``latency`` (cycles until the result can be used) and ``ready_ns``.
     """
 
@@ -57,6 +57,7 @@ class Inst:
         "width",
         "args",
         "pred",
+        "asked",
         "guard",
         "incoming",
         "aux",
@@ -73,6 +74,7 @@ class Inst:
         self.width = width
         self.args = list(args)
         self.pred = None
+        self.asked = None
         self.guard = None
         self.incoming = None
         self.aux = aux

@@ -69,7 +69,7 @@ class _Scheduler:
         count = Counter(p for i, p in self.ports.items() if p and i.op == "ld")
         for inst, port in self.ports.items():
             if inst.op == "ld" and (port is None or count[port] <= self.loop.target_ii):
-                inst.pred = inst.guard = None
+                inst.asked, inst.pred, inst.guard = inst.pred, None, None
 
     def run(self) -> None:
         if not self.loop:

@@ -35,7 +35,7 @@ def check(seeds: list[int], out_dir: Path, cache: Path, sets: int = 6, mutate=No
     out_dir.mkdir(parents=True, exist_ok=True)
     source = out_dir / "program.cpp"
     source.write_text(gen.program(seeds))
-    options = Options(clock_ns=[3.3, 5.0, 10.0][seeds[0] % 3])
+    options = Options(clock_ns=[3.3, 5.0, 10.0][seeds[0] % 3], check_dependences=True)
     try:
         harness.compile_to(source, "core", out_dir, options)
     except HlsError as error:
