@@ -30,7 +30,7 @@ ATTRIBUTES = {
     "groups": ("conv.groups=many", "conv.groups=depthwise"),
     "depthwise": ("conv.groups=depthwise",),
     "circular": ("conv.padding_mode=circular",),
-    "ceil_mode": ("max_pool.ceil_mode",),
+    "ceil_mode": ("max_pool.ceil_mode=True",),
     "row tiles": ("row tiles",),
     "input-channel passes": ("passes",),
     "split lists": ("split lists",),

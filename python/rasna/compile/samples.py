@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,12 +51,19 @@ def check_mode(model: torch.nn.Module) -> None:
     for name, tensor in _tensors(model):
         if tensor.is_meta:
             raise CompileError(f"{name}: is on the meta device and has no values; load it first")
-        if not bool(torch.isfinite(tensor).all()):
+        if not _all_finite(tensor):
             count = int((~torch.isfinite(tensor)).sum())
             raise CompileError(
                 f"{name}: {count} of {tensor.numel()} values are NaN or infinite; "
                 f"repair the training or the checkpoint"
             )
+
+
+def _all_finite(tensor: torch.Tensor) -> bool:
+    """Whether no value is NaN or infinite: both show in the extremes."""
+    if tensor.numel() == 0 or not tensor.is_floating_point():
+        return True
+    return all(math.isfinite(float(v)) for v in torch.aminmax(tensor.detach()))
 
 
 def _tensors(model: torch.nn.Module):
@@ -127,4 +135,5 @@ def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
         raise RasnaValueError(
             f"{name} holds {bad} values that are NaN or infinite in float32; remove them"
         )
-    return tensor.contiguous().clone()
+    # A map of one channel counts as contiguous with strange strides, too; view() then fails.
+    return tensor.clone(memory_format=torch.contiguous_format)
