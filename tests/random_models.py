@@ -74,16 +74,17 @@ class _Step:
 class RandomNet(nn.Module):
     """A straight-line program over modules and functions; fx traces it."""
 
+    num_inputs = 0
+
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.ModuleDict()
         self.steps: list[_Step] = []
         self.outputs: tuple[int, ...] = ()
         self.structure = "single"
-        self.num_inputs = 1
 
-    def forward(self, a, b=None):
-        values = [a, b][: self.num_inputs]
+    def run(self, *inputs):
+        values = list(inputs)
         for step in self.steps:
             args = [values[i] for i in step.inputs]
             if step.module is not None:
@@ -97,9 +98,18 @@ class RandomNet(nn.Module):
         return tuple(result) if self.structure == "tuple" else result
 
 
-class _ForwardOne(RandomNet):
-    def forward(self, a):  # fx makes a placeholder of every argument
-        return RandomNet.forward(self, a)
+class OneInput(RandomNet):
+    num_inputs = 1
+
+    def forward(self, a):
+        return self.run(a)
+
+
+class TwoInputs(RandomNet):
+    num_inputs = 2
+
+    def forward(self, a, b):
+        return self.run(a, b)
 
 
 def _call(layer, x):
@@ -385,8 +395,7 @@ def _input_shape(rng: random.Random) -> tuple[int, ...]:
 
 def _build(rng: random.Random) -> tuple[RandomNet, _Builder]:
     num_inputs = 2 if rng.random() < 0.2 else 1
-    net = RandomNet() if num_inputs == 2 else _ForwardOne()
-    net.num_inputs = num_inputs
+    net = TwoInputs() if num_inputs == 2 else OneInput()
     b = _Builder(rng, net)
     shape = _input_shape(rng)
     b.shapes = [shape]
@@ -439,12 +448,15 @@ def random_model(seed: int) -> tuple[nn.Module, list[torch.Tensor], dict]:
     rng = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        net, builder = _build(rng)
+        while True:
+            net, builder = _build(rng)
+            _used_steps(net)
+            if any(isinstance(m, (nn.Conv2d, nn.Linear)) for m in net.modules()):
+                break  # without a layer there is nothing to tune
         samples = [torch.randn(BATCH, *s) for s in builder.shapes[: net.num_inputs]]
         if rng.random() < 0.2:
             samples = [s.abs() * 10 ** rng.uniform(-2, 2) for s in samples]
             builder.tags.add("input.positive")
-        _used_steps(net)
         settle(net, *samples)
     sp = rng.choice([0.0, 0.0, 0.5, 0.8, 0.9, 0.99])
     prune_(net, sp)
