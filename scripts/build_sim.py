@@ -123,27 +123,25 @@ def build(
     exact: bool = False,
     sanitize: bool = False,
     cxx: str | None = None,
-    defines: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
     suffix: str = "",
-    includes: tuple[Path, ...] = (),
 ) -> Path:
     """Build one object and return its path; nothing is done when no source has changed.
 
     target: a name of rasna.targets. out: directory, made when missing. exact: the object over
     hls/exact_run.h. sanitize: with address and undefined-behaviour checks, for the tests.
-    defines, suffix, includes: for test builds. Raises BuildError.
+    flags, suffix: more compiler flags and an ending of the name, for test builds.
+    Raises BuildError.
     """
     compiler, description = find_compiler(cxx or os.environ.get("CXX"))
     name = f"rasna-{target}{'-exact' if exact else ''}{'-sanitize' if sanitize else ''}{suffix}.so"
     result = out / name
-    flags = [*COMMON_FLAGS, f"-DRASNA_TARGET_{target.upper().replace('-', '_')}",
-             *(f"-D{d}" for d in defines), *(f"-I{i}" for i in includes)]
-    if sanitize:
-        flags += SANITIZE_FLAGS
+    of_target = f"-DRASNA_TARGET_{target.upper().replace('-', '_')}"
+    all_flags = [*COMMON_FLAGS, of_target, *(SANITIZE_FLAGS if sanitize else ()), *flags]
     info = f"{description} {platform.machine()} {'sanitize' if sanitize else 'O3'}"
     sources = [*SHARED_SOURCES, *(EXACT_SOURCES if exact else FAST_SOURCES)]
     inputs = [*(ROOT / "sim").iterdir(), *(ROOT / "hls").glob("*.h"), Path(__file__).resolve()]
-    key = source_hash([p for p in inputs if p.is_file()], " ".join([compiler, info, *flags]))
+    key = source_hash([p for p in inputs if p.is_file()], " ".join([compiler, info, *all_flags]))
     stamp = out / "obj" / f"{name}.stamp"
     stamp.parent.mkdir(parents=True, exist_ok=True)
     with locked(out / "obj" / f"{name}.lock"):
@@ -152,9 +150,9 @@ def build(
             return result
         print(f"building {result} ({info})", flush=True)
         with tempfile.TemporaryDirectory(dir=out / "obj") as work:
-            flags.append(f'-DRASNA_BUILD_INFO="{info}"')
+            all_flags.append(f'-DRASNA_BUILD_INFO="{info}"')
             made = str(Path(work) / name)
-            objects = compile_all(compiler, sources, flags, work)
+            objects = compile_all(compiler, sources, all_flags, work)
             strip = SANITIZE_FLAGS if sanitize else ("-s",)
             run([compiler, *objects, "-shared", *strip, "-o", made])
             os.replace(made, result)

@@ -3,17 +3,23 @@
     python tests/sim/bench_layers.py [--target pynq-z2] [--sparsity 0.8] [--bodies plain,avx2]
 
 One thread, batch 1, random weights, unsigned activations; the best of many runs. PyTorch is
-optional. The layers are mapped by hand as the compiler does: one row per stripe, zero padding in the map.
+optional. The layers are mapped by hand as the compiler does: one row per stripe.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from functools import partial
+from pathlib import Path
 
-import harness
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import build_sim
 import numpy as np
+import sim_harness as harness
+
 from rasna import encoding, isa
 from rasna.isa import Opcode
 
@@ -116,7 +122,7 @@ def main() -> None:
     parser.add_argument("--signed", type=int, default=0)
     options = parser.parse_args()
     rng = np.random.default_rng(1)
-    library = harness.open_library(harness.build_sim.build(options.target, harness.ROOT / "build"))
+    library = harness.open_library(build_sim.build(options.target, harness.ROOT / "build"))
     for channels, width in LAYERS:
         plain = torch_seconds(channels, width)
         for body in options.bodies.split(","):

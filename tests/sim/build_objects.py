@@ -7,19 +7,21 @@ import platform
 from functools import cache
 from pathlib import Path
 
-import harness
+import build_sim
 import pytest
+import sim_harness as harness
 
+HERE = Path(__file__).resolve().parent
 BUILD = harness.ROOT / "build"
 
 
 def path_of(target: str, **options: object) -> Path:
     """The object, built when it is out of date."""
     try:
-        harness.build_sim.find_compiler(None)
-    except harness.build_sim.BuildError as error:
+        build_sim.find_compiler(None)
+    except build_sim.BuildError as error:
         pytest.skip(str(error))
-    return harness.build_sim.build(target, BUILD, **options)
+    return build_sim.build(target, BUILD, **options)
 
 
 @cache
@@ -37,6 +39,5 @@ def emulated(target: str) -> ctypes.CDLL:
     if platform.machine() != "x86_64":
         pytest.skip("the AVX-512 loops are for x86-64")
     return harness.open_library(path_of(
-        target, defines=("RASNA_EMULATE_AVX512",), suffix="-emulated",
-        includes=(Path(__file__).parent,),
+        target, suffix="-emulated", flags=(build_sim.EMULATE_AVX512, "-O1", f"-I{HERE}"),
     ))

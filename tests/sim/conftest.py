@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "programs"))
+_HERE = Path(__file__).parent
+for _folder in (_HERE.parents[1] / "scripts", _HERE.parent / "programs", _HERE):
+    sys.path.insert(0, str(_folder))
 
-import build_objects  # noqa: E402
+import build_objects
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 
-import harness
 import numpy as np
 import pytest
+import sim_harness as harness
 from build_objects import path_of
-from harness import Context, SimError
-from programs import copy_program
+from sim_harness import Context, SimError
+from small_programs import copy_program
+
 from rasna import isa, targets
 
 KINDS = ("fast", "exact")
@@ -110,7 +111,8 @@ def test_a_run_stops_where_it_is_told(library):
 @pytest.mark.parametrize("arguments, text", [
     ((4, 0, 1), "slice is 4, allowed are 0 to 3"),
     ((0, 128, 1), "first_word is 128 and num_words is 1, the map memory has 128 words"),
-    ((0, 2**32 - 1, 2), "first_word is 4294967295 and num_words is 2, the map memory has 128 words"),
+    ((0, 2**32 - 1, 2),
+     "first_word is 4294967295 and num_words is 2, the map memory has 128 words"),
 ])
 def test_reads_outside_the_map_are_refused(library, arguments, text):
     with Context(library) as context:
@@ -200,7 +202,7 @@ def test_options_are_read_back_and_wrong_ones_refused(fast):
 def test_a_body_that_does_not_exist_is_refused_when_a_context_is_made():
     path = path_of("tiny")
     code = (
-        "import harness, sys\n"
+        "import sim_harness as harness\n"
         f"library = harness.open_library({str(path)!r})\n"
         "try:\n    print(harness.Context(library).get_option('body'))\n"
         "except harness.SimError as error:\n    print(error.code, error.text)\n"

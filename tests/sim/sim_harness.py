@@ -11,9 +11,6 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import build_sim  # noqa: E402
 
 _U64P = ctypes.POINTER(ctypes.c_uint64)
 _PROTOTYPES = {
@@ -137,6 +134,12 @@ class Context:
         count = ctypes.c_uint64(99)
         self.check(self.library.rasna_counters(self.handle, None, 0, ctypes.byref(count)))
         return count.value
+
+
+def bodies(library: ctypes.CDLL) -> list[str]:
+    """The inner loops that this processor can run."""
+    with Context(library) as context:
+        return context.get_option("bodies").split()
 
 
 def run_python(code: str, timeout: int = 300, **environment: str) -> subprocess.CompletedProcess:

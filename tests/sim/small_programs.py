@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from rasna import encoding, isa
 from rasna.isa import Opcode
 

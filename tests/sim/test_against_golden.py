@@ -6,18 +6,14 @@ import os
 
 import numpy as np
 import pytest
-from harness import Context
-from programs import taps_program
 from random_programs import random_program
+from sim_harness import Context, bodies
+from small_programs import taps_program
+
 from rasna import golden
 
 FIRST_SEED = int(os.environ.get("RASNA_SEED", "1000"))
 NUM_SEEDS = {"tiny": 120, "pynq-z2": 30, "kv260": 15}
-
-
-def bodies(library) -> list[str]:
-    with Context(library) as context:
-        return context.get_option("bodies").split()
 
 
 def check_seed(seed: int, target: str, contexts: list[Context]) -> None:
