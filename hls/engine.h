@@ -27,16 +27,6 @@ inline Address store_base(const SegmentBases<Address> &bases, uint8_t segment) {
   return segment == SEGMENT_OUTPUT ? bases.output : bases.scratch;
 }
 
-template <class Stream>
-InstructionWords read_instruction(Stream &words) {
-  InstructionWords instruction = {};
-  for (int i = 0; i < INSTRUCTION_WORDS; i++) {
-#pragma HLS pipeline II=1
-    shift_in(instruction, words.read());
-  }
-  return instruction;
-}
-
 // LOAD and FILL share a loop; so do TAPS and MOVE.
 inline RowsJob rows_job_of(const InstructionWords &instruction, uint8_t opcode) {
   return opcode == OPCODE_LOAD ? rows_job(decode_load(instruction.word))

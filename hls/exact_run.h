@@ -96,11 +96,13 @@ int exact_run(ExactContext<T> &context, const ExactSegments &segments, uint32_t 
   const uint64_t program_base = word_address(segments.program);
   const SegmentBases<uint64_t> bases = {word_address(segments.input), word_address(segments.output),
                                         word_address(segments.scratch)};
+  request_instruction(program_port, program_base, 0);
+  InstructionWords next = read_instruction(program_port);
   bool run = true;
   int error = ERROR_OK;
   uint32_t pc = 0;
   while (run) {
-    run = fetch_step(program_port, program_base, pc, words);
+    run = fetch_step(program_port, program_base, pc, next, words);
     const InstructionWords instruction = read_instruction(words);
     const Outcome outcome = execute<T>(instruction, data_port, bases, words, context.map_mem,
                                        context.list_mem, context.table_mem, context.move_mem,

@@ -40,26 +40,44 @@ inline StreamPlace stream_place(const InstructionWords &instruction) {
   return place;
 }
 
-// One instruction. `pc` is its number; false after the last one.
-template <class Port, class Address, class Stream>
-bool fetch_step(Port &port, Address program_base, uint32_t pc, Stream &words) {
+// One instruction out of a port or a stream.
+template <class Source>
+InstructionWords read_instruction(Source &source) {
   InstructionWords instruction = {};
-  port.read_request(program_base + pc * INSTRUCTION_WORDS, INSTRUCTION_WORDS);
   for (int i = 0; i < INSTRUCTION_WORDS; i++) {
 #pragma HLS pipeline II=1
-    const uint64_t word = port.read();
-    shift_in(instruction, word);
-    words.write(word);
+    shift_in(instruction, source.read());
   }
+  return instruction;
+}
+
+// Asks for instruction number `pc`.
+template <class Port, class Address>
+void request_instruction(Port &port, Address program_base, uint32_t pc) {
+  port.read_request(program_base + pc * INSTRUCTION_WORDS, INSTRUCTION_WORDS);
+}
+
+// Sends instruction number `pc`, which is in `next`, and its stream; `next` becomes the one behind
+// it. Both are asked for at once, so that memory's latency counts once. False after the last one.
+template <class Port, class Address, class Stream>
+bool fetch_step(Port &port, Address program_base, uint32_t pc, InstructionWords &next,
+                Stream &words) {
+  InstructionWords instruction = next;
   const StreamPlace place = stream_place(instruction);
-  if (place.num_words != 0) {
-    port.read_request(program_base + place.address, place.num_words);
-    for (uint32_t i = 0; i < place.num_words; i++) {
+  const bool more = !is_last((uint8_t)instruction.word[0]);
+  if (more) request_instruction(port, program_base, pc + 1);
+  if (place.num_words != 0) port.read_request(program_base + place.address, place.num_words);
+  for (int i = 0; i < INSTRUCTION_WORDS; i++) {
 #pragma HLS pipeline II=1
-      words.write(port.read());
-    }
+    words.write(instruction.word[0]);
+    shift_in(instruction, 0);
   }
-  return !is_last((uint8_t)instruction.word[0]);
+  if (more) next = read_instruction(port);
+  for (uint32_t i = 0; i < place.num_words; i++) {
+#pragma HLS pipeline II=1
+    words.write(port.read());
+  }
+  return more;
 }
 
 }  // namespace rasna

@@ -20,10 +20,12 @@ typedef hls::stream<uint64_t> WordStream;
 constexpr int PREFETCH_WORDS = 512;
 
 void fetch(MemoryPort port, WordStream &words) {
+  request_instruction(port, (uint32_t)0, 0);
+  InstructionWords next = read_instruction(port);
   uint32_t pc = 0;
   bool run = true;
   while (run) {
-    run = fetch_step(port, (uint32_t)0, pc, words);
+    run = fetch_step(port, (uint32_t)0, pc, next, words);
     pc++;
   }
 }

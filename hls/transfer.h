@@ -13,8 +13,9 @@
 
 namespace rasna {
 
-// Requests that are sent before the words of the first one are taken: memory answers late.
-constexpr int RUNS_AHEAD = 4;
+// Requests that are sent before the words of the first one are taken: memory answers late. The
+// memory interface must queue as many, or a request would wait for a read behind it.
+constexpr int RUNS_AHEAD = 8;
 
 // A transfer of channels x rows x words as contiguous runs, as long as the steps allow: all of
 // it, one channel, or one row. An address counts words of 8 bytes: 32 bits in hardware.
@@ -94,11 +95,12 @@ void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memo
 #pragma HLS array_partition variable=origins complete
   set_origins<T>(job.destination, origins);
   const uint32_t run_words = runs.num_words;
-  for (int i = 0; i < RUNS_AHEAD; i++) {
-    if (job.from_memory && runs.num_runs != 0) {
-      port.read_request(runs.address, run_words);
-      next_run(runs);
-    }
+  const uint32_t all_runs = job.from_memory ? runs.num_runs : 0u;
+  const uint32_t first_runs = all_runs < (uint32_t)RUNS_AHEAD ? all_runs : (uint32_t)RUNS_AHEAD;
+  for (uint32_t i = 0; i < first_runs; i++) {
+#pragma HLS pipeline II=1
+    port.read_request(runs.address, run_words);
+    next_run(runs);
   }
   const Destination d = job.destination;
   const WalkSteps steps = {d.channel_step, d.row_step, 1};
@@ -191,8 +193,9 @@ void store_step(const Store &f, Runs<Address> runs, Port &port, const typename M
     if (tile.last_word) at = next_store_row(at, f, tile.last_row, halo_words);
     tile_on(tile, last);
   }
-  for (int i = 0; i < RUNS_AHEAD; i++) {
-    if (i < waiting) port.write_response();
+  for (; waiting != 0; waiting--) {
+#pragma HLS pipeline II=1
+    port.write_response();
   }
 }
 

@@ -16,8 +16,12 @@ from .isa import Opcode
 from .targets import Target, get_target
 
 INSTRUCTION_CYCLES = 12  # an instruction is read, decoded and dispatched
-TILES_PIPELINE_CYCLES = 24  # depth of the loop of TAPS and MOVE
-MEMORY_LATENCY_CYCLES = 40  # from a burst request to its first word, or to its response
+TILES_PIPELINE_CYCLES = 24  # depth of the loop of TAPS and MOVE, and its setup
+TRANSFER_SETUP_CYCLES = 18  # products and steps of LOAD, STORE and FILL
+MEMORY_LATENCY_CYCLES = 30  # from a burst request to its first word, or to its response
+WRITE_BURST_WORDS = 64  # a write burst leaves when all of it is there
+RUN_CYCLES = 50  # start of a run, its first instruction on the way, and its end
+MIN_BURST_CYCLES = 5  # of one of many short bursts: eight of them hide the latency
 
 
 def instruction_cycles(
@@ -41,17 +45,33 @@ def instruction_cycles(
         num_codes, list_words = stream_lists(stream_words, fields["num_channels"])
         return taps_cycles(fields, target, num_codes, list_words)
     if opcode == Opcode.FILL:
-        return INSTRUCTION_CYCLES + 1 + fields["num_blocks"] * fields["num_words"]
+        words = fields["num_blocks"] * fields["num_words"]
+        return INSTRUCTION_CYCLES + TRANSFER_SETUP_CYCLES + 1 + words
     if opcode in (Opcode.LOAD, Opcode.STORE):
-        words = fields["num_channels"] * fields["num_rows"] * fields["num_words"]
-        setup = 1 << fields["out_stripes_log2"] if opcode == Opcode.LOAD else 0
-        return INSTRUCTION_CYCLES + setup + MEMORY_LATENCY_CYCLES + words
+        return transfer_cycles(opcode, fields)
     if opcode == Opcode.TABLE:
         return INSTRUCTION_CYCLES + fields["num_entries"]
     if opcode == Opcode.MOVE:
         words = fields["num_channels"] * fields["num_rows"] * fields["num_words"]
         return INSTRUCTION_CYCLES + 1 + TILES_PIPELINE_CYCLES + words * fields["table_entries"]
-    return INSTRUCTION_CYCLES
+    return INSTRUCTION_CYCLES + RUN_CYCLES
+
+
+def transfer_cycles(opcode: Opcode, fields: dict[str, int]) -> int:
+    """Estimated cycles of LOAD or STORE: a word per cycle, bursts as long as the steps allow."""
+    row = fields["num_words"]
+    channel = fields["num_rows"] * row
+    words = fields["num_channels"] * channel
+    burst = row
+    if fields["dram_row_step"] == row or fields["num_rows"] == 1:
+        burst = channel
+        if fields["dram_channel_step"] == channel or fields["num_channels"] == 1:
+            burst = words
+    cycles = INSTRUCTION_CYCLES + TRANSFER_SETUP_CYCLES + MEMORY_LATENCY_CYCLES
+    cycles += words // burst * max(burst, MIN_BURST_CYCLES)
+    if opcode == Opcode.LOAD:
+        return cycles + (1 << fields["out_stripes_log2"])
+    return cycles + min(burst, WRITE_BURST_WORDS)
 
 
 def stream_lists(stream_words: np.ndarray, num_channels: int) -> tuple[np.ndarray, np.ndarray]:

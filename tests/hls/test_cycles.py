@@ -75,18 +75,26 @@ def test_a_stream_that_is_too_short_is_refused():
         cycles.instruction_cycles(Opcode.TAPS, {"num_channels": 1}, "tiny")
 
 
+ROWS = {"num_channels": 2, "num_rows": 3, "num_words": 4}
+JOINED = {**ROWS, "dram_row_step": 4, "dram_channel_step": 12}
+BY_CHANNEL = {**ROWS, "dram_row_step": 4, "dram_channel_step": 13}
+BY_ROW = {**ROWS, "dram_row_step": 5, "dram_channel_step": 15}
+LATENCY = cycles.TRANSFER_SETUP_CYCLES + cycles.MEMORY_LATENCY_CYCLES
+
+
 @pytest.mark.parametrize(
     ("opcode", "fields", "expected"),
     [
-        (Opcode.END, {}, 0),
-        (Opcode.FILL, {"num_blocks": 3, "num_words": 5}, 1 + 15),
+        (Opcode.END, {}, cycles.RUN_CYCLES),
+        (Opcode.FILL, {"num_blocks": 3, "num_words": 5}, cycles.TRANSFER_SETUP_CYCLES + 1 + 15),
         (Opcode.TABLE, {"num_entries": 40}, 40),
-        (Opcode.LOAD, {"num_channels": 2, "num_rows": 3, "num_words": 4, "out_stripes_log2": 1},
-         2 + cycles.MEMORY_LATENCY_CYCLES + 24),
-        (Opcode.STORE, {"num_channels": 2, "num_rows": 3, "num_words": 4},
-         cycles.MEMORY_LATENCY_CYCLES + 24),
-        (Opcode.MOVE, {"num_channels": 2, "num_rows": 3, "num_words": 4, "table_entries": 2},
-         1 + cycles.TILES_PIPELINE_CYCLES + 48),
+        (Opcode.LOAD, {**JOINED, "out_stripes_log2": 1}, LATENCY + 24 + 2),
+        (Opcode.LOAD, {**BY_CHANNEL, "out_stripes_log2": 0}, LATENCY + 24 + 1),
+        (Opcode.LOAD, {**BY_ROW, "out_stripes_log2": 0}, LATENCY + 6 * 5 + 1),
+        (Opcode.STORE, JOINED, LATENCY + 24 + 24),
+        (Opcode.STORE, BY_CHANNEL, LATENCY + 24 + 12),
+        (Opcode.STORE, BY_ROW, LATENCY + 6 * 5 + 4),
+        (Opcode.MOVE, {**ROWS, "table_entries": 2}, 1 + cycles.TILES_PIPELINE_CYCLES + 48),
     ],
 )
 def test_other_instructions_move_one_word_per_cycle(opcode, fields, expected):
