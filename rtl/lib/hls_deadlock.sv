@@ -10,22 +10,24 @@ module hls_deadlock #(
     input  wire            rst,
     input  wire  [NUM-1:0] stalled,
     input  wire  [NUM-1:0] done,
-    output logic           deadlock
+    output wire            deadlock
 );
 `ifndef SYNTHESIS
   int count_reg;
-  logic stop_reg;
+  logic deadlock_reg, stop_reg;
+
+  assign deadlock = deadlock_reg & !rst;
 
   always @(posedge clk) begin
     if (rst || (stalled | done) != '1 || done == '1) count_reg <= 0;
     else if (count_reg <= CYCLES) count_reg <= count_reg + 1;
-    deadlock <= count_reg == CYCLES;
+    deadlock_reg <= count_reg == CYCLES;
     stop_reg <= deadlock;
 `ifndef HLSC_DEADLOCK_CONTINUE
     if (stop_reg && !rst) $fatal(1, "hlsc deadlock: no process moved for %0d cycles", CYCLES);
 `endif
     if (rst) begin
-      deadlock <= 1'b0;
+      deadlock_reg <= 1'b0;
       stop_reg <= 1'b0;
     end
   end
