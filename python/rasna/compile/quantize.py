@@ -17,6 +17,7 @@ from ..graph import FixedPoint, Requant
 
 FRAC_LIMIT = 120  # fraction bits lie in +-FRAC_LIMIT: float32 has no finer or larger values
 CANDIDATES = 4  # scales that are compared: the largest without clipping and 3 finer ones
+BLOCK = 1 << 16  # values that are compared at a time: they stay in the cache
 MAX_BIAS = 2**30  # accumulators start below it; the sum of products has the rest of int32
 MAX_ACC = 2**31 - 1
 MAX_MULTIPLIER = 32767
@@ -41,17 +42,15 @@ def choose_type(values: torch.Tensor, bits: int, nonnegative: bool) -> FixedPoin
     bits : 2 to 8
     nonnegative : True if the tensor can never be negative: it is unsigned then
     """
-    type = FixedPoint(bits, 0, not nonnegative)
-    values = values.detach().reshape(-1).double()
-    frac = _coarse_frac(values, type)
-    if frac is None:
-        return FixedPoint(bits, bits if nonnegative else bits - 1, not nonnegative)
-    errors = [
-        _squared_error(values, FixedPoint(bits, frac + i, not nonnegative))
-        for i in range(CANDIDATES)
-    ]
+    signed = not nonnegative
+    type = FixedPoint(bits, 0, signed)
+    values = values.detach().reshape(-1).float()
+    coarse = _coarse_frac(values, type)
+    if coarse is None:
+        return FixedPoint(bits, bits - 1 if signed else bits, signed)
+    errors = _squared_errors(values, coarse, type)
     best = min(range(CANDIDATES), key=lambda i: (errors[i], i))
-    return FixedPoint(bits, _limit_frac(frac + best), not nonnegative)
+    return FixedPoint(bits, _limit_frac(coarse + best), signed)
 
 
 def _limit_frac(frac: int) -> int:
@@ -60,7 +59,7 @@ def _limit_frac(frac: int) -> int:
 
 def _coarse_frac(values: torch.Tensor, type: FixedPoint) -> int | None:
     """The most fraction bits with which no value clips; None if all values are zero."""
-    lo, hi = float(values.min()), float(values.max())
+    lo, hi = (float(v) for v in torch.aminmax(values))
     largest = max(hi / (type.hi + 0.5), lo / (type.lo - 0.5) if type.signed else 0.0)
     if largest < 2.0**-FRAC_LIMIT:
         return None
@@ -68,10 +67,15 @@ def _coarse_frac(values: torch.Tensor, type: FixedPoint) -> int | None:
     return math.ceil(-math.log2(largest)) - 1
 
 
-def _squared_error(values: torch.Tensor, type: FixedPoint) -> float:
-    scale = 2.0**type.frac
-    rounded = (values * scale + 0.5).floor_().clamp_(type.lo, type.hi)
-    return float(rounded.div_(scale).sub_(values).square_().sum())
+def _squared_errors(values: torch.Tensor, coarse: int, type: FixedPoint) -> list[float]:
+    """Squared error of quantising ``values`` with coarse, coarse + 1, … fraction bits."""
+    errors = [0.0] * CANDIDATES
+    for block in values.split(BLOCK):
+        for i in range(CANDIDATES):
+            scaled = block * 2.0 ** (coarse + i)  # exact, and so is the difference below
+            error = (scaled + 0.5).floor_().clamp_(type.lo, type.hi).sub_(scaled)
+            errors[i] += float(torch.dot(error, error))
+    return [error * 4.0 ** -(coarse + i) for i, error in enumerate(errors)]
 
 
 def weight_limit(bits: int) -> int:
@@ -91,19 +95,26 @@ def choose_weight_frac(weight: torch.Tensor, bits: int) -> torch.Tensor:
     -------
     (OC,) int64 tensor. Rows of zeros get FRAC_LIMIT.
     """
-    rows = weight.detach().reshape(weight.shape[0], -1).double()
+    rows = weight.detach().reshape(weight.shape[0], -1).float()
     limit = weight_limit(bits)
-    largest = rows.abs().amax(1) / (limit + 0.5)
+    largest = torch.linalg.vector_norm(rows, math.inf, dim=1).double() / (limit + 0.5)
     empty = largest < 2.0**-FRAC_LIMIT
     coarse = torch.ceil(-torch.log2(torch.where(empty, 1.0, largest))) - 1
-    errors = []
-    for step in range(CANDIDATES):
-        scale = torch.exp2(coarse + step).unsqueeze(1)
-        rounded = (rows * scale + 0.5).floor_().clamp_(-limit, limit)
-        errors.append(rounded.div_(scale).sub_(rows).square_().sum(1))
-    best = torch.stack(errors).argmin(0)  # the first, that is the coarsest, at a tie
+    num_rows = max(1, BLOCK // rows.shape[1])
+    blocks = zip(rows.split(num_rows), coarse.split(num_rows), strict=True)
+    best = torch.cat([_best_step(block, frac, limit) for block, frac in blocks])
     frac = torch.where(empty, float(FRAC_LIMIT), coarse + best)
     return frac.clamp(-FRAC_LIMIT, FRAC_LIMIT).long()
+
+
+def _best_step(rows: torch.Tensor, coarse: torch.Tensor, limit: int) -> torch.Tensor:
+    """How many bits finer than ``coarse`` each row is best: the least at a tie."""
+    errors = []
+    for step in range(CANDIDATES):
+        scaled = rows * torch.exp2(coarse + step).float().unsqueeze(1)
+        error = (scaled + 0.5).floor_().clamp_(-limit, limit).sub_(scaled)
+        errors.append(error.square_().sum(1) * 4.0**-step)
+    return torch.stack(errors).argmin(0)
 
 
 # ---- integers ----------------------------------------------------------------------------

@@ -62,7 +62,8 @@ def quantize_convolution(
     while True:
         integers = _integers(rows, frac - source.frac, weight_limit(settings.wb))
         bias_integers = round_half_up(bias * np.exp2(frac))
-        bound = np.abs(bias_integers) + np.abs(integers).sum(axis=1) * max_magnitude(source)
+        sums = np.abs(integers).sum(axis=1).astype(np.int64)
+        bound = np.abs(bias_integers) + sums * max_magnitude(source)
         if (bound <= MAX_ACC).all():
             break
         frac = frac - (bound > MAX_ACC)
@@ -73,7 +74,11 @@ def quantize_convolution(
 
 
 def _integers(rows: np.ndarray, frac: np.ndarray, limit: int) -> np.ndarray:
-    return np.clip(round_half_up(rows * np.exp2(frac)[:, None]), -limit, limit)
+    """Weights as integers, still float64: floor(w * 2**frac + 0.5) within +-limit."""
+    integers = rows * np.exp2(frac)[:, None]
+    integers += 0.5
+    np.floor(integers, out=integers)
+    return np.clip(integers, -limit, limit, out=integers)
 
 
 def quantize_affine(
