@@ -174,9 +174,11 @@ def _read_archive(data: bytes, source: str) -> tuple[dict[str, Any], dict[str, n
                 raise RasnaFileError(f"{source}: the manifest is not a table of names and values")
             _check_version(manifest, source)
             arrays = _read_arrays(archive, manifest, len(data), source)
+    except RasnaFileError:
+        raise
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise RasnaFileError(f"{source}: the manifest is not JSON: {error}") from error
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except Exception as error:  # a hostile archive makes zipfile raise errors of many kinds
         raise RasnaFileError(f"{source}: the archive is malformed: {error}") from error
     return manifest, arrays
 
