@@ -78,7 +78,7 @@ class GraphMaker:
         padding = Padding(*pads)
         oh = (h + pads[0] + pads[1] - extent[0]) // stride[0] + 1
         ow = (w + pads[2] + pads[3] - extent[1]) // stride[1] + 1
-        if oh < 1 or ow < 1 or h + pads[0] + pads[1] < extent[0] or w + pads[2] + pads[3] < extent[1]:
+        if oh < 1 or ow < 1:
             return None
         oc = groups * int(rng.integers(1, max(2, self.most // groups + 1)))
         weight = rng.integers(-127, 128, (oc, c // groups, *kernel)).astype(np.int8)
@@ -185,8 +185,8 @@ def random_graph(seed: int, most_channels: int = 20, most_size: int = 20):
         kind = m.pick("conv", "conv", "conv", "pool", "average", "linear", "sum", "sum", "wide")
         if kind == "sum":
             same = [n for n in names if m.shape(n) == m.shape(source)]
-            parts = [source] + [same[int(rng.integers(len(same)))] for _ in range(int(rng.integers(0, 3)))]
-            new = m.sum(*parts)
+            more = rng.integers(len(same), size=int(rng.integers(0, 3)))
+            new = m.sum(source, *(same[int(i)] for i in more))
         elif kind == "wide":
             c = m.shape(source)[0]
             vectors = [n for n in names if m.shape(n) == (c, 1, 1)]

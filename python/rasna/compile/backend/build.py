@@ -19,8 +19,8 @@ from .plan import Limits, Planner, plan_window
 from .residency import (
     Resident,
     can_read,
-    reading_cycles,
     halo_cycles,
+    reading_cycles,
     wanted_geometries,
     window_of,
 )

@@ -37,7 +37,8 @@ class Emitter:
         if stream is not None:
             fields["stream_addr"] = self._place(stream)
         self.instructions.append((opcode, fields))
-        self.cycles.append(instruction_cycles(opcode, self._full(opcode, fields), self.target, stream))
+        full = self._full(opcode, fields)
+        self.cycles.append(instruction_cycles(opcode, full, self.target, stream))
 
     def table(self, entries: list[dict[str, int]]) -> None:
         """Load the offset table, unless it holds just these entries already."""

@@ -120,7 +120,8 @@ class Planner:
             return
         while stripes <= self.target.slices and stripes < 2 * height:
             most = ceil_div(height, stripes)
-            for rows in sorted({most} | {r for r in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if r < most}):
+            fewer = {r for r in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if r < most}
+            for rows in sorted({most} | fewer):
                 yield stripes, rows
             stripes *= 2
 
@@ -157,7 +158,8 @@ class Planner:
             scratch = 2 + g.local_rows * row_words(w.source.shape[2])
         if w.groups > 1:
             source_words = w.group_channels * g.channel_words
-            n = min((room - scratch) // source_words, room // (source_words + out_words * w.group_outputs))
+            both = source_words + out_words * w.group_outputs
+            n = min((room - scratch) // source_words, room // both)
             if n >= 1:
                 yield min(n, w.groups), w.group_channels, w.group_outputs
                 return

@@ -129,10 +129,11 @@ class SumLowering:
         region = Region(g, block + g.slot.lead_words, channel, count)
         with self.memory.block(count + 2) as pixel:
             every = Geometry(plain_slot(1), g.stripes, 0, 0, 1, 1, 0)
+            one_pixel = Region(every, pixel + 1, channel, count)
             self.emitter.add(
                 Opcode.LOAD, segment=int(host.segment), last_lanes=1, num_channels=count,
                 num_rows=1, num_words=1, dram_addr=host.addr + channel, dram_channel_step=1,
-                dram_row_step=1, **destination_fields(every, Region(every, pixel + 1, channel, count)),
+                dram_row_step=1, **destination_fields(every, one_pixel),
             )
             lanes = isa.WORD_BYTES
             entries = [
