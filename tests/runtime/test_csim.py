@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import rasna
+from rasna import isa
 from rasna.errors import (
     ClosedError,
     RuntimeObjectError,
@@ -280,25 +281,24 @@ def test_a_foreign_library_is_refused(tmp_path):
     )
 
 
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("layer", [0, 1])
-def test_selfcheck_names_the_first_layer_that_differs(simulator, layer):
+def test_selfcheck_names_the_first_layer_that_differs(simulator, layer, exact):
     """The object runs instructions with one flipped bit in the bias of a layer."""
     sample, broken = conv_sample(), conv_sample()
     name = sample.program.layers[layer]["name"]
     program = broken.program
-    taps = [rasna_words(program, n) for n in (3, 5)][layer]
+    taps = first_record(program, (3, 5)[layer])
     program.words[taps] ^= np.uint64(1 << 11)  # a bit of the bias of channel 0
-    runtime = program.to_runtime(simulator())
+    runtime = program.to_runtime(simulator("tiny", exact))
     runtime._program = sample.program
     with pytest.raises(SelfCheckError) as caught:
         runtime.selfcheck()
     assert f"; layer {name} differs first: byte " in str(caught.value)
 
 
-def rasna_words(program: Program, number: int) -> int:
+def first_record(program: Program, number: int) -> int:
     """Address of the first channel record of instruction ``number``."""
-    from rasna import isa
-
     opcode, fields = isa.decode(program.words[8 * number : 8 * number + 8])
     assert opcode is isa.Opcode.TAPS
     return fields["stream_addr"]

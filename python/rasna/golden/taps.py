@@ -205,26 +205,44 @@ def _accumulate(state: State, fields, record, taps: _Taps, vectors, owned: slice
         status[:] = state.acc_status[owned, held]
     y, x = np.divmod(np.arange(tiles), fields["tile_words"])
     base = record["src_base"] + y * fields["src_row_step"] + x * fields["src_word_step"]
-    step = max(1, _CHUNK_VALUES // (num_stripes * tiles * isa.WORD_BYTES))
-    for k in range(0, taps.weight.size, step):
-        part = slice(k, k + step)
+    step = max(1, _CHUNK_VALUES // acc.size)
+    live = np.flatnonzero(taps.weight)  # weight 0 reads nothing
+    for k in range(0, live.size, step):
+        part = live[k : k + step]
         entry = taps.entry[part]
-        mask = (state.table["lane_mask"][entry][:, None] >> _LANES & 1).astype(bool)
-        used = mask & (taps.weight[part] != 0)[:, None]  # (K, 8)
+        mask = (state.table["lane_mask"][entry][:, None] >> _LANES & 1).astype(bool)  # (K, 8)
         values = np.take(vectors, base[:, None] + taps.address[part], axis=1)
-        bad = np.where(used & (values < 0), -values, 0).max(axis=2).astype(np.uint8)
-        status = np.where(status == OK, bad, status)
-        signed = state.table["is_signed"][entry].astype(bool)[:, None]
-        values = np.where(signed, values.astype(np.int8), values.astype(np.uint8)).astype(np.int32)
+        if values.min() < 0:
+            bad = np.where(mask & (values < 0), -values, 0).max(axis=2).astype(np.uint8)
+            status = np.where(status == OK, bad, status)
+        values = _as_numbers(values, state.table["is_signed"][entry].astype(bool))
         if fields["func"] == isa.Func.MAC:
-            weight = (taps.weight[part, None] * used).astype(np.int32)
-            acc += (values * weight).sum(axis=2, dtype=np.int64)
+            acc += _dot(taps.weight[part], values, mask)
         else:
-            values = np.where(used, values, _INT32.min)
+            values = np.where(mask, values.astype(np.int32), _INT32.min)
             np.maximum(acc, values.max(axis=2), out=acc)
     overflow = (acc < _INT32.min) | (acc > _INT32.max)
     status[overflow & (status == OK)] = OVERFLOW
     return acc.astype(np.int32).astype(np.int64), status
+
+
+def _as_numbers(values: np.ndarray, is_signed: np.ndarray) -> np.ndarray:
+    """Bytes int16 (stripes, tiles, K, 8) as int8 or uint8 values, int16; is_signed: bool (K,)."""
+    if not is_signed.any():
+        return values
+    signed = values.astype(np.int8).astype(np.int16)
+    return signed if is_signed.all() else np.where(is_signed[:, None], signed, values)
+
+
+def _dot(weight: np.ndarray, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Sum over K of weight * values where the mask allows, int64 (stripes, tiles, 8).
+
+    In float64, which is exact: all sums lie far below 2**53.
+    """
+    numbers = values.astype(np.float64)
+    if not mask.all():
+        numbers *= mask
+    return np.matmul(weight[None].astype(np.float64), numbers)[..., 0, :].astype(np.int64)
 
 
 def _refuse_poison(state: State, fields, status: np.ndarray, n: int) -> None:
