@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import warnings
 
 import torch
@@ -9,8 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parametrize
 
-from ..compile.trace import trace
-from ..errors import TuneError
+from ..compile.trace import Trace, trace
+from ..errors import CompileError, TuneError
 from .circular import make_circular, restore
 from .prune import prune, unprune
 from .settings import Settings, check_arguments
@@ -87,7 +89,7 @@ def tune(
 def _layers(model: nn.Module) -> dict[str, nn.Module | None]:
     """Conv2d and Linear layers by path, in the order of execution; functional ones are None."""
     found: dict[str, nn.Module | None] = {}
-    for node in trace(model).graph.nodes:
+    for node in _trace(model).graph.nodes:
         if node.op == "call_module":
             layer = model.get_submodule(node.target)
             if isinstance(layer, (nn.Conv2d, nn.Linear)):
@@ -100,6 +102,18 @@ def _layers(model: nn.Module) -> dict[str, nn.Module | None]:
             f"there is nothing to prune or to quantise"
         )
     return found
+
+
+def _trace(model: nn.Module) -> Trace:
+    """The trace with the required inputs, or with all if that is what the forward needs."""
+    try:
+        return trace(model)
+    except CompileError as error:
+        parameters = list(inspect.signature(type(model).forward).parameters.values())[1:]
+        count = sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters)
+        with contextlib.suppress(CompileError):
+            return trace(model, count)
+        raise error
 
 
 def _check_layers(layers: dict[str, nn.Module | None]) -> None:

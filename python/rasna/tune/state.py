@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -71,6 +71,11 @@ def undisturbed(model: nn.Module, training: bool) -> Iterator[None]:
             buffer.data.copy_(before)
 
 
+# Tuned.run as a function that torch.compile leaves alone: it would trace for minutes. Made when
+# the first model is tuned, because it imports TorchDynamo (as every optimiser does).
+_untouched: list[Callable] = []
+
+
 class Tuned:
     """The forward of a tuned model.
 
@@ -90,6 +95,9 @@ class Tuned:
         self._forget()
 
     def _forget(self) -> None:
+        """Start with empty caches."""
+        if not _untouched:
+            _untouched.append(torch.compiler.disable(Tuned.run))
         self._prepared: set[Shapes] = set()
         self._training: dict[tuple[Shapes, tuple[bool, ...]], TrainingGraph] = {}
         self._integer: tuple[bytes, Shapes, IntegerModel] | None = None
@@ -105,6 +113,10 @@ class Tuned:
     # ---- forward
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _untouched[0](self, args, kwargs)
+
+    def run(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What ``model(*args, **kwargs)`` computes."""
         inputs = self._positional(args, kwargs)
         if not self.model.training:
             return self._evaluate(inputs)
