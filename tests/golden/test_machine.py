@@ -9,7 +9,7 @@ from rasna import encoding, isa
 from rasna.assembler import assemble
 from rasna.errors import GoldenError
 from rasna.golden import Machine, run_program
-from rasna.targets import TARGETS, get_target
+from rasna.targets import TARGETS
 from tests.golden.naive_machine import run_naive
 from tests.programs.random_programs import random_program
 
@@ -32,7 +32,7 @@ def test_random_programs_equal_plain_loops(index):
 def test_random_programs_use_every_field():
     """Every field of every opcode, the table and the records takes several values."""
     seen: dict[tuple, set] = {}
-    for seed in range(60):
+    for seed in range(30):
         program, inputs, output_words, scratch_words = random_program(seed, "tiny")
         machine = Machine(program, inputs, output_words, scratch_words, "tiny")
         while not machine.done:
@@ -55,12 +55,11 @@ def test_random_programs_use_every_field():
     assert {key for key in wanted if len(seen.get(key, ())) < 2} == set()
 
 
-@pytest.mark.parametrize("name", ["pynq-z2", "kv260"])
-def test_larger_targets_equal_plain_loops(name):
-    program, inputs, output_words, scratch_words = random_program(SEED, name)
-    result = run_program(program, inputs, output_words, scratch_words, name)
+def test_a_larger_target_equals_plain_loops():
+    program, inputs, output_words, scratch_words = random_program(SEED, "pynq-z2")
+    result = run_program(program, inputs, output_words, scratch_words, "pynq-z2")
     assert result.tolist() == run_naive(
-        program, inputs, output_words, scratch_words, get_target(name)
+        program, inputs, output_words, scratch_words, TARGETS["pynq-z2"]
     )
 
 

@@ -24,7 +24,8 @@ def test_import_loads_nothing_heavy():
 
 
 def test_import_takes_less_than_150_ms():
-    code = "import time; t = time.perf_counter(); import rasna; print(time.perf_counter() - t)"
+    """Processor time, so that a busy machine does not matter."""
+    code = "import time; t = time.process_time(); import rasna; print(time.process_time() - t)"
     assert min(float(_python(code)) for _ in range(3)) < 0.15
 
 
