@@ -314,6 +314,16 @@ def test_a_read_only_file_is_not_overwritten(tmp_path, monkeypatch):
         conv_sample(1).program.save(path)
 
 
+def test_permissions_are_those_of_open_or_of_the_old_file(tmp_path):
+    path, plain = tmp_path / "m.rasna", tmp_path / "plain"
+    plain.touch()
+    conv_sample().program.save(path)
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o640)
+    conv_sample(1).program.save(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_saving_over_the_loaded_file_works(tmp_path):
     path = tmp_path / "m.rasna"
     conv_sample(1).program.save(path)

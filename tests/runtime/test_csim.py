@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -127,6 +128,13 @@ def test_forked_processes_use_the_runtime(simulator):
     finally:
         stop.set()
         thread.join()
+    assert (runtime(x, normalize=False) == y).all()
+
+
+def test_a_pickled_runtime_loads_the_object_anew(simulator):
+    sample = conv_sample()
+    runtime = pickle.loads(pickle.dumps(sample.program.to_runtime(simulator())))
+    x, y = expected(sample, 1)
     assert (runtime(x, normalize=False) == y).all()
 
 

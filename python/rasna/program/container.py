@@ -14,7 +14,7 @@ import hashlib
 import io
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -76,32 +76,20 @@ def save(program: Program, path: str | os.PathLike[str]) -> None:
     if target.exists() and not os.access(target, os.W_OK):
         raise RasnaFileError(f"{target}: the file may not be overwritten (it is read-only)")
     data = program_bytes(program)
-    temporary = None
+    temporary = target.parent / f".{target.name[:64]}.{secrets.token_hex(6)}"
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _file_mode(target))
+        if target.exists():
+            os.chmod(temporary, target.stat().st_mode & 0o777)
         os.replace(temporary, target)
     except OSError as error:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
         raise RasnaFileError(f"{target}: cannot be written: {error.strerror or error}") from error
-    except BaseException:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
-
-
-def _file_mode(target: Path) -> int:
-    """Permissions of the file that is replaced, or what open() would give a new one."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    finally:
+        temporary.unlink(missing_ok=True)  # gone already when all went well
 
 
 def load(path: str | os.PathLike[str]) -> Program:

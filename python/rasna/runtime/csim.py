@@ -40,7 +40,7 @@ class RuntimeCSim(BaseRuntime):
         super().__init__(program)
         self._library = open_library(os.fspath(path))
         _check_match(program, self._library)
-        self._words = np.ascontiguousarray(program.words, np.uint64)
+        self._words = np.array(program.words, np.uint64)  # later contexts load the same
         self._cycles: list[int] = []
         # Contexts that no call uses. Its operations are atomic: there is no lock that a fork
         # or an interrupt could leave locked, and a lost context is freed as garbage.
@@ -102,6 +102,10 @@ class RuntimeCSim(BaseRuntime):
         """Free all contexts; calls that are running finish first, in their own threads."""
         self._closed = True
         self._idle.clear()
+
+    def __reduce__(self) -> tuple:
+        """Pickled as Program and path: another process loads the object anew."""
+        return RuntimeCSim, (self._program, self._library.path)
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
