@@ -3,7 +3,8 @@
 //
 // `program` points to the PROGRAM segment. `data` points to whatever the three other segments lie
 // behind, their bases count words of 8 bytes from there. `error` and `error_pc` are registers: the
-// error code of the run and the number of the instruction that ended it.
+// error code of the run and the number of the instruction that is being executed, in the end of the
+// one that ended it.
 #include <stdint.h>
 
 #include "engine.h"
@@ -53,12 +54,12 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
   uint32_t pc = 0;
   bool run = true;
   while (run) {
+    *error_pc = pc;
     const InstructionWords instruction = read_instruction(words);
     const Outcome outcome = execute<Target>(instruction, port, bases, words, map_mem, list_mem,
                                             table_mem, move_mem, acc_mem, record_mem);
     run = !is_last((uint8_t)instruction.word[0]);
     *error = (uint32_t)outcome.error;
-    *error_pc = pc;
     pc++;
   }
 }
