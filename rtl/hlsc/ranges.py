@@ -104,6 +104,8 @@ class Ranges:
             lo, hi = self._refine(value, lo, hi, source, block)
             if lo > hi:
                 continue
+            if lo < full(inst.width)[0] or hi > full(inst.width)[1]:
+                return full(inst.width)  # the phi takes the low bits of a wider value
             total = (lo, hi) if total is None else (min(lo, total[0]), max(hi, total[1]))
         return total
 

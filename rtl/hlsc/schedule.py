@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from .deps import channel, dependences
 from .errors import HlsError
 from .ir import BLOCKING, Const, Function, Inst
+from .sink import sink
 from .timing import timing
 
 _MAX_II = 128
@@ -57,6 +58,7 @@ class _Scheduler:
             if dep.distance == 0:
                 self.forward[dep.dst].append((dep.src, dep.delay))
         self.carried = [d for d in deps if d.distance]
+        self.deps = deps
         self.ports = {i: port_of(i) for i in self.insts}
         self._speculate()
         self.times = {i: timing(i, budget_ns) for i in self.insts}
@@ -82,6 +84,7 @@ class _Scheduler:
             if ii > _MAX_II:
                 raise HlsError(self.loop.location, f"the loop cannot be pipelined ({self.why})")
         self.loop.ii, self.loop.num_ops = ii, len(self.insts)
+        sink(self.block, self.deps, self.ports, self.times)
         self.loop.depth = self.block.num_cycles = max([ii] + [i.time + i.latency + 1 for i in self.insts])
         self.loop.why = self.why if ii > self.loop.target_ii else ""
 

@@ -52,5 +52,5 @@ def test_rtl_equals_software_with_and_without_stalls(tmp_path, runtime_cache, ba
     done = run([program, 6, 3], check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("EQUAL")
-    error = run([program, 1, 3, 2], check=False)  # every response is SLVERR
-    assert error.stdout.strip() == "ERRORS a2", error.stdout + error.stderr
+    error = run([program, 2, 3, 2], check=False)  # every response is SLVERR: RRESP of src, BRESP of dst
+    assert error.stdout.strip() == "ERRORS 82", error.stdout + error.stderr
