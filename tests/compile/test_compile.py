@@ -1,0 +1,74 @@
+"""rasna.compile as users call it: arguments, Program, and its instructions against the graph."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import rasna
+from rasna.compile.backend import build_image
+from rasna.errors import CompileError, RasnaTypeError
+from rasna.targets import get_target
+from tests.compile.support import compiled, sample, settle
+
+
+def net() -> nn.Module:
+    return settle(
+        nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Flatten(), nn.Linear(36, 5),
+        )  # fmt: skip
+    )
+
+
+def bhwc(x: torch.Tensor) -> np.ndarray:
+    return x.permute(0, 2, 3, 1).numpy()
+
+
+def test_channel_last_is_the_default_and_both_orders_give_the_same_program():
+    x = sample(2, 3, 6, 6)
+    last = rasna.compile(net(), bhwc(x), target="tiny")
+    first = rasna.compile(net(), x, channel_last=False, target="tiny")
+    third = rasna.compile(net(), x, False, target="tiny")
+    assert np.array_equal(last.words, first.words)
+    assert np.array_equal(last.words, third.words)
+    assert last.inputs[0].shape == (3, 6, 6) and last.outputs[0].shape == (5,)
+
+
+def test_the_program_is_the_quantised_graph_for_the_target():
+    x = sample(2, 3, 6, 6)
+    program = rasna.compile(net(), bhwc(x), target="tiny")
+    image = build_image(compiled(net(), x), get_target("tiny"))
+    assert program.target == "tiny"
+    assert np.array_equal(program.words, image.words)
+
+
+def test_wrappers_and_double_models_compile():
+    x = bhwc(sample(2, 3, 6, 6))
+    words = rasna.compile(net(), x, target="tiny").words
+    for model in (torch.compile(net()), nn.DataParallel(net()).eval(), net().double()):
+        assert np.array_equal(rasna.compile(model, x, target="tiny").words, words)
+
+
+def test_wrong_arguments():
+    x = bhwc(sample(2, 3, 6, 6))
+    with pytest.raises(CompileError) as error:
+        rasna.compile(net().train(), x)
+    assert str(error.value) == "the model is in training mode; call model.eval() first"
+    with pytest.raises(RasnaTypeError, match="none was given"):
+        rasna.compile(net())
+    with pytest.raises(ValueError, match="target 'pink' is unknown; the targets are"):
+        rasna.compile(net(), x, target="pink")
+    with pytest.raises(CompileError, match="check the samples and channel_last"):
+        rasna.compile(net(), x, channel_last=False)
+
+
+def test_a_tuned_model_carries_its_bits_and_is_frozen():
+    x = sample(4, 3, 6, 6)
+    model = rasna.tune(net().train(), sp=0.5, ab=5, wb=4, ib=20, strategy="all")
+    model(x)
+    program = rasna.compile(model.eval(), bhwc(x), target="tiny")
+    assert program.inputs[0].type.bits == 5
+    graph = model._rasna_tune._frozen[1]
+    assert {t.type.bits for t in graph.tensors.values()} == {5}
+    assert {op.requant.ib for op in graph.ops if hasattr(op, "requant")} == {20}
