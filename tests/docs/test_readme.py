@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import rasna
+from rasna.compile.operators import FUNCTIONS, METHODS, MODULES
 from rasna.runtime import RuntimeCSim
 from rasna.targets import TARGETS
 
@@ -149,6 +150,31 @@ def test_the_table_of_targets_is_that_of_the_code():
         for t in TARGETS.values()
     }
     assert all(", ".join(TARGETS[name].boards) in boards for name, *_, boards in rows)
+
+
+def support_table() -> list[list[str]]:
+    """Cells of the rows operation, supported, refused."""
+    text = ENGLISH.read_text(encoding="utf-8")
+    lines = text.split("| operation | supported | refused |")[1].split("\n\n")[0].splitlines()[2:]
+    return [line.strip("| ").split(" | ") for line in lines]
+
+
+def test_the_table_of_operations_agrees_with_the_compiler():
+    wrong, checked = [], 0
+    for operation, _, refused in support_table():
+        for word in re.findall(r"\w+", operation):
+            if isinstance(getattr(nn, word, None), type):
+                checked += 1
+                wrong += [word] if getattr(nn, word) not in MODULES else []
+        for word in re.findall(r"\w+", refused.replace("Dropout that", "")):
+            if isinstance(getattr(nn, word, None), type):
+                checked += 1
+                wrong += [word] if getattr(nn, word) in MODULES else []
+            elif callable(getattr(torch, word, None)):
+                checked += 1
+                wrong += [word] if getattr(torch, word) in FUNCTIONS or word in METHODS else []
+    assert checked > 30
+    assert not wrong, f"README.md is wrong about {wrong}"
 
 
 def small_model() -> nn.Module:
