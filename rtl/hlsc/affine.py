@@ -1,7 +1,8 @@
 """Index arithmetic as a constant plus a sum of coefficient times value.
 
-Sums are exact modulo 2^32, which is enough for every address of an on-chip memory: an index inside of its array is
-determined by its low bits. Extensions of values narrower than 32 bits are looked through only if nothing can wrap.
+Sums are exact modulo 2^32, which is enough for every address of an on-chip memory: an index inside
+of its array is determined by its low bits. Extensions of values narrower than 32 bits are looked
+through only if nothing can wrap.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def trailing_zeros(operand) -> int:
 
 
 def expand(operand, halve: Callable[[Inst, int], Inst]) -> tuple[int, dict[Inst, int]]:
-    """(constant, {value: coefficient}) of an index; ``halve(v, n)`` makes the value v >> n, whose low bits are known 0."""
+    """(constant, {value: coefficient}) of an index; ``halve(v, n)`` makes the value v >> n, whose
+    low bits are known 0.
+    """
     terms: dict[Inst, int] = {}
     constant = _expand(operand, 1, terms, 24)
     for value in [v for v in terms if trailing_zeros(v)]:
@@ -70,9 +73,13 @@ def _expand(operand, scale: int, terms: dict, depth: int) -> int:
     if depth and _transparent(operand):
         args = operand.args
         if operand.op in ("add", "or"):
-            return _expand(args[0], scale, terms, depth - 1) + _expand(args[1], scale, terms, depth - 1)
+            return _expand(args[0], scale, terms, depth - 1) + _expand(
+                args[1], scale, terms, depth - 1
+            )
         if operand.op == "sub":
-            return _expand(args[0], scale, terms, depth - 1) + _expand(args[1], -scale, terms, depth - 1)
+            return _expand(args[0], scale, terms, depth - 1) + _expand(
+                args[1], -scale, terms, depth - 1
+            )
         if operand.op == "mul":
             return _expand(args[0], scale * args[1].signed, terms, depth - 1)
         if operand.op == "shl":
@@ -110,7 +117,10 @@ def _cannot_wrap(inst) -> bool:
     if inst.op == "shl" and isinstance(inst.args[1], Const):
         return unsigned_max(inst.args[0]) << inst.args[1].value < 1 << inst.width
     if inst.op == "mul" and isinstance(inst.args[1], Const):
-        return unsigned_max(inst.args[0]) * inst.args[1].value < 1 << inst.width and inst.args[1].signed >= 0
+        return (
+            unsigned_max(inst.args[0]) * inst.args[1].value < 1 << inst.width
+            and inst.args[1].signed >= 0
+        )
     if inst.op == "add" or (inst.op == "or" and inst.aux == "disjoint"):
         if any(isinstance(a, Const) and a.signed < 0 for a in inst.args):
             return False

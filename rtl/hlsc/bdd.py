@@ -1,8 +1,8 @@
 """Small binary decision diagrams for the predicates of if-conversion.
 
-A node is FALSE, TRUE or an integer handle of (level, low, high); equal functions have equal handles. A variable is a
-1-bit operand of the program. Facts that the variables cannot express themselves (``x == 1`` excludes ``x == 2``) are kept
-as a care set.
+A node is FALSE, TRUE or an integer handle of (level, low, high); equal functions have equal
+handles. A variable is a 1-bit operand of the program. Facts that the variables cannot express
+themselves (``x == 1`` excludes ``x == 2``) are kept as a care set.
 """
 
 from __future__ import annotations
@@ -45,9 +45,15 @@ class Bdd:
 
     def _learn(self, operand, level: int) -> None:
         """Comparisons of one value with different constants exclude each other."""
-        if operand.op != "icmp" or operand.aux not in ("eq", "ne") or not isinstance(operand.args[1], Const):
+        if (
+            operand.op != "icmp"
+            or operand.aux not in ("eq", "ne")
+            or not isinstance(operand.args[1], Const)
+        ):
             return
-        equal = self.make(level, FALSE, TRUE) if operand.aux == "eq" else self.make(level, TRUE, FALSE)
+        equal = (
+            self.make(level, FALSE, TRUE) if operand.aux == "eq" else self.make(level, TRUE, FALSE)
+        )
         others = self.compares.setdefault(operand.args[0], [])
         if len(others) < 16:
             for other, constant in others:
@@ -96,7 +102,9 @@ class Bdd:
         return self.and_(self.and_(f, g), self.care) == FALSE
 
     def restrict(self, f: int, care: int) -> int:
-        """A function that equals f wherever ``care`` holds, and is usually simpler (Coudert and Madre)."""
+        """A function that equals f wherever ``care`` holds, and is usually simpler (Coudert and
+        Madre).
+        """
         if care == FALSE:
             return FALSE
         if care == TRUE or f <= TRUE:

@@ -1,4 +1,6 @@
-"""The two outside tools, both pinned: clang++-19 (C++ to LLVM IR) and opt-19 with a pass list of our own."""
+"""The two outside tools, both pinned: clang++-19 (C++ to LLVM IR) and opt-19 with a pass list of
+our own.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,9 @@ _TO_IR = [
     "-emit-llvm",
 ]
 
-# Never default<O2>: no promotion of memory out of loops, no partial redundancy elimination, no widening of induction
-# variables. Loops unroll only where the source asks for it. Two rounds of unrolling: the second one sees local arrays
-# that the first one dissolved.
+# Never default<O2>: no promotion of memory out of loops, no partial redundancy elimination, no
+# widening of induction variables. Loops unroll only where the source asks for it. Two rounds of
+# unrolling: the second one sees local arrays that the first one dissolved.
 _CLEAN = "early-cse,simplifycfg,instcombine<no-verify-fixpoint>"
 _UNROLL = (
     "loop-simplify,lcssa,loop(loop-rotate<header-duplication>,loop-simplifycfg),simplifycfg,"
@@ -63,7 +65,9 @@ _OPT = [
 
 def _run(command: list[str], what: str, text: str | None = None) -> str:
     if shutil.which(command[0]) is None:
-        raise HlsError(None, f"{command[0]} was not found; hlsc needs the Debian packages clang-19 and llvm-19")
+        raise HlsError(
+            None, f"{command[0]} was not found; hlsc needs the Debian packages clang-19 and llvm-19"
+        )
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise HlsError(None, f"{what}\n{done.stderr.strip()}")
@@ -81,9 +85,15 @@ def preprocess(source: Path, include_dirs: list[Path], defines: list[str]) -> st
 
 def to_llvm(text: str) -> str:
     """Compile preprocessed C++ to unoptimised LLVM IR text."""
-    return _run(["clang++-19", *_COMMON, *_TO_IR, "-", "-o", "-"], "clang refused the source:", PRELUDE + "\n" + text)
+    return _run(
+        ["clang++-19", *_COMMON, *_TO_IR, "-", "-o", "-"],
+        "clang refused the source:",
+        PRELUDE + "\n" + text,
+    )
 
 
 def optimize(ir_text: str) -> str:
     """Run the pass list; the result is what :mod:`hlsc.llparse` reads."""
-    return _run(["opt-19", "-S", f"-passes={PASSES}", *_OPT, "-", "-o", "-"], "opt failed:", ir_text)
+    return _run(
+        ["opt-19", "-S", f"-passes={PASSES}", *_OPT, "-", "-o", "-"], "opt failed:", ir_text
+    )

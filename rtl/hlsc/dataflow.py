@@ -13,7 +13,9 @@ from .pragmas import Pragma
 
 @dataclass
 class Call:
-    """One process and what each of its arguments is connected to: a stream, a top argument, or a constant."""
+    """One process and what each of its arguments is connected to: a stream, a top argument, or a
+    constant.
+    """
 
     process: str
     actuals: list[str]
@@ -67,15 +69,25 @@ def _argument(name: str, kind: str) -> tuple[str, str]:
 
 
 def _line(top: Top, text: str, location) -> None:
-    if not text or text.endswith(":") or text.startswith(";") or text == "ret void" or "@llvm.lifetime" in text:
+    if (
+        not text
+        or text.endswith(":")
+        or text.startswith(";")
+        or text == "ret void"
+        or "@llvm.lifetime" in text
+    ):
         return
     if match := re.match(r'%([\w.]+) = alloca %"?(?:struct|class)\.hls::stream', text):
         top.streams[match.group(1)] = Stream(match.group(1))
         return
-    if match := re.match(r"call void @__hls_stream_depth\(ptr .*?%([\w.]+), i32 noundef (-?\d+)\)", text):
+    if match := re.match(
+        r"call void @__hls_stream_depth\(ptr .*?%([\w.]+), i32 noundef (-?\d+)\)", text
+    ):
         stream, depth = top.streams.get(match.group(1)), int(match.group(2))
         if stream is None or depth < 1:
-            raise HlsError(location, f"stream depth {depth} of {match.group(1)}: it must be at least 1")
+            raise HlsError(
+                location, f"stream depth {depth} of {match.group(1)}: it must be at least 1"
+            )
         stream.depth = depth
         return
     if match := re.match(r"%([\w.]+) = inttoptr i64 %([\w.]+) to ptr", text):
@@ -86,7 +98,9 @@ def _line(top: Top, text: str, location) -> None:
         actuals = [source_name(a.lstrip("%")) for a in actuals]
         top.calls.append(Call(match.group(1), [top.aliases.get(a, a) for a in actuals], location))
         return
-    raise HlsError(location, "the dataflow function may contain stream declarations and process calls only")
+    raise HlsError(
+        location, "the dataflow function may contain stream declarations and process calls only"
+    )
 
 
 def _interfaces(top: Top, pragmas: list[Pragma]) -> None:
@@ -97,10 +111,15 @@ def _interfaces(top: Top, pragmas: list[Pragma]) -> None:
         port = pragma.options.get("port", "")
         mode = pragma.options.get("mode", next(iter(pragma.words), ""))
         if port != "return" and port not in names:
-            raise HlsError(pragma.location, f"pragma HLS interface: {top.name} has no argument '{port}'")
+            raise HlsError(
+                pragma.location, f"pragma HLS interface: {top.name} has no argument '{port}'"
+            )
         if mode != "m_axi":
             continue
         bundle = pragma.options.get("bundle", port)
         if bundle in top.bundles.values():
-            raise HlsError(pragma.location, f"bundle {bundle} is used twice; give every m_axi port its own bundle")
+            raise HlsError(
+                pragma.location,
+                f"bundle {bundle} is used twice; give every m_axi port its own bundle",
+            )
         top.bundles[port] = bundle

@@ -1,7 +1,7 @@
 """Dependences that are not visible as operands: memories, streams and ports.
 
-Accesses are bucketed by what they can conflict with (a bank, an element of a register file, a stream, a port), so the
-pairs that are looked at stay within one bucket.
+Accesses are bucketed by what they can conflict with (a bank, an element of a register file, a
+stream, a port), so the pairs that are looked at stay within one bucket.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from .ir import BLOCKING, Const, Inst
 
 
 class Dep(NamedTuple):
-    """``dst`` of iteration i + distance issues at least ``delay`` cycles after ``src`` of iteration i."""
+    """``dst`` of iteration i + distance issues at least ``delay`` cycles after ``src`` of iteration
+    i.
+    """
 
     src: Inst
     dst: Inst
@@ -44,8 +46,10 @@ def _memories(block, deps: list[Dep]) -> None:
             buckets[name, which].append((order, inst))
     induction = _inductions(block)
     for (name, _), items in buckets.items():
-        _bucket(block, sorted(items + everywhere.get(name, []), key=lambda t: t[0]), induction, deps)
-    for name, items in everywhere.items():
+        _bucket(
+            block, sorted(items + everywhere.get(name, []), key=lambda t: t[0]), induction, deps
+        )
+    for items in everywhere.values():
         _bucket(block, items, induction, deps)
 
 
@@ -66,7 +70,9 @@ def _bucket(block, items, induction, deps: list[Dep]) -> None:
 def _pair(block, first: Inst, second: Inst, induction, deps: list[Dep]) -> None:
     """``first`` comes before ``second`` in the program."""
     guards = block.loop.bdd if block.loop else None
-    if _same_iteration(first.aux, second.aux) and not (guards and guards.exclusive(first.guard, second.guard)):
+    if _same_iteration(first.aux, second.aux) and not (
+        guards and guards.exclusive(first.guard, second.guard)
+    ):
         deps.append(Dep(first, second, 1 if first.op == "st" else 0, 0))
     if block.loop:
         _carried(block, first, second, induction, deps)
@@ -90,7 +96,9 @@ def _power_of_two_part(number: int) -> int:
 
 
 def _never_equal(a, b) -> bool:
-    """Different residues modulo the power of two that divides all coefficients: never the same word."""
+    """Different residues modulo the power of two that divides all coefficients: never the same
+    word.
+    """
     difference = a.constant - b.constant
     step = _power_of_two_part(math.gcd(0, *(k for _, k in a.terms), *(k for _, k in b.terms)))
     modulus = min(step, 1 << a.memory.addr_bits) if step else 1 << a.memory.addr_bits
@@ -105,7 +113,9 @@ def _same_iteration(a, b) -> bool:
 
 
 def carried_distance(a, b, induction: dict) -> int | None:
-    """Iterations (at least 1) from access ``a`` to a later access ``b`` of the same word; None: never."""
+    """Iterations (at least 1) from access ``a`` to a later access ``b`` of the same word; None:
+    never.
+    """
     if _never_equal(a, b):
         return None
     if a.terms == b.terms and len(a.terms) == 1:
@@ -171,8 +181,8 @@ def _channels(block, deps: list[Dep]) -> None:
         _answers(last, deps)
 
 
-# An access that waits for what an earlier iteration asked for: were it an earlier stage of the pipeline, the stall would
-# hold back the very request.
+# An access that waits for what an earlier iteration asked for: were it an earlier stage of the
+# pipeline, the stall would hold back the very request.
 _ANSWERS = {"mrd": ("mrq",), "mwb": ("mwq", "mwr")}
 
 

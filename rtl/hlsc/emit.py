@@ -1,4 +1,6 @@
-"""A scheduled process as one SystemVerilog module: state machine, pipelines, memories, one stall for everything."""
+"""A scheduled process as one SystemVerilog module: state machine, pipelines, memories, one stall
+for everything.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from .ir import Function
 from .values import Values
 from .verilog import any_of, clean, expression, literal, priority_mux, vector
 
-# channel -> (what it waits for, ready signal, valid signal, data signals with the argument that drives each)
+# channel -> (what it waits for, ready signal, valid signal, data signals with the argument that
+# drives each)
 _CHANNELS = {
     "rd": ("data on", "rvalid", "rready", ()),
     "wr": ("room in", "wready", "wvalid", ("wdata",)),
@@ -27,13 +30,20 @@ _INPUT_DATA = {"rd": "rdata", "mrd": "rd_data"}
 class ProcessEmitter:
     """Text of one process module; ``channels`` tells the top level what to connect."""
 
-    def __init__(self, function: Function, module_name: str, peers: dict[int, str], check: bool = False):
+    def __init__(
+        self, function: Function, module_name: str, peers: dict[int, str], check: bool = False
+    ):
         self.check = check
         self.checks: list[str] = []
         self.function, self.module_name, self.peers = function, module_name, peers
         self.values = Values(function)
         self.memories = MemoryEmitter(self.values)
-        self.ports: list[str] = ["input wire clk", "input wire rst", "input wire start", "output wire done"]
+        self.ports: list[str] = [
+            "input wire clk",
+            "input wire rst",
+            "input wire start",
+            "output wire done",
+        ]
         self.channels: dict[tuple[int, str], dict] = {}
         self.outputs: dict[int, int] = {}
         self.blocked: list[tuple[str, str]] = []
@@ -52,7 +62,9 @@ class ProcessEmitter:
         for block in self.function.blocks.values():
             if not self.is_trampoline(block):
                 (self.loop_states if block.loop else self.straight_states)(block)
-        self.cases.insert(0, f"S_IDLE: if (start) begin {self.goto(None, self.function.entry, None, None)} end")
+        self.cases.insert(
+            0, f"S_IDLE: if (start) begin {self.goto(None, self.function.entry, None, None)} end"
+        )
         self.cases.insert(1, "S_DONE: if (!start) state_reg <= S_IDLE;")
         self.channel_ports()
         self.memories.finish()
@@ -92,7 +104,9 @@ class ProcessEmitter:
         elif op == "out":
             port, data = inst.aux["port"], values.at(inst.args[0], block, inst.time)
             self.outputs[port] = inst.args[0].width
-            values.updates.append(f"if ({self.enable(inst, block)}) out_{self.argument(port)} <= {data};")
+            values.updates.append(
+                f"if ({self.enable(inst, block)}) out_{self.argument(port)} <= {data};"
+            )
         else:
             args = [values.at(a, block, inst.time) for a in inst.args]
             self.wire(inst, expression(inst, args))
@@ -113,12 +127,16 @@ class ProcessEmitter:
         inside = getattr(value, "block", None) is block
         time = max(value.time + value.latency, inst.time) if inside else inst.time
         source = values.narrow(value, inst.width, block, time)
-        values.updates.append(f"if ({values.active(block, time)}) r_{values.name(inst)} <= {source};")
+        values.updates.append(
+            f"if ({values.active(block, time)}) r_{values.name(inst)} <= {source};"
+        )
 
     def access(self, inst, block) -> None:
         """A blocking operation: it stalls the process until its channel is ready."""
         port, values = inst.aux["port"], self.values
-        channel = self.channels.setdefault((port, inst.op), {"enables": [], "data": defaultdict(list), "widths": []})
+        channel = self.channels.setdefault(
+            (port, inst.op), {"enables": [], "data": defaultdict(list), "widths": []}
+        )
         enable = self.enable(inst, block)
         channel["enables"].append(enable)
         for k, operand in enumerate(inst.args):
@@ -128,7 +146,7 @@ class ProcessEmitter:
             self.wire(inst, f"{self.argument(port)}_{_INPUT_DATA[inst.op]}")
 
     def channel_ports(self) -> None:
-        for index, arg in enumerate(self.function.args):
+        for _index, arg in enumerate(self.function.args):
             if arg.width:
                 self.ports.append(f"input wire {vector(arg.width)}arg_{clean(arg.name)}")
         for (port, op), channel in self.channels.items():
@@ -142,9 +160,13 @@ class ProcessEmitter:
             for k, signal in enumerate(data):
                 width = channel["widths"][k]
                 self.ports.append(f"output wire {vector(width)}{name}_{signal}")
-                self.values.assigns.append(f"assign {name}_{signal} = {priority_mux(channel['data'][k], width)};")
+                self.values.assigns.append(
+                    f"assign {name}_{signal} = {priority_mux(channel['data'][k], width)};"
+                )
             if op in _INPUT_DATA:
-                self.ports.append(f"input wire {vector(channel['widths'][0])}{name}_{_INPUT_DATA[op]}")
+                self.ports.append(
+                    f"input wire {vector(channel['widths'][0])}{name}_{_INPUT_DATA[op]}"
+                )
         for port, width in self.outputs.items():
             self.ports.append(f"output logic {vector(width)}out_{self.argument(port)}")
             self.resets.append(f"out_{self.argument(port)} <= '0;")
@@ -159,7 +181,9 @@ class ProcessEmitter:
         return f"S_{name}" if block.loop else f"S_{name}_{time}"
 
     def goto(self, block, target: str, source: str | None, time: int | None) -> str:
-        """Assignments that take the edge ``source`` -> ``target``, evaluated in ``time`` of ``block`` (None: settled)."""
+        """Assignments that take the edge ``source`` -> ``target``, evaluated in ``time`` of
+        ``block`` (None: settled).
+        """
         out = []
         while True:
             following = self.function.blocks[target]
@@ -190,7 +214,10 @@ class ProcessEmitter:
         shifted = f"{{{valid}[{depth - 2}:0], next_{name}}}" if depth > 1 else f"next_{name}"
         self.resets.append(f"{valid} <= '0;")
         self.states += [f"S_{name}", f"S_{name}_exit"]
-        self.cases.append(f"S_{name}: begin {valid} <= {shifted}; if (last_{name}) state_reg <= S_{name}_exit; end")
+        self.cases.append(
+            f"S_{name}: begin {valid} <= {shifted}; if (last_{name}) state_reg <= "
+            f"S_{name}_exit; end"
+        )
         target = block.term.targets[0]
         self.cases.append(f"S_{name}_exit: begin {self.goto(None, target, block.name, None)} end")
 
@@ -199,29 +226,38 @@ class ProcessEmitter:
         for time in range(block.num_cycles):
             self.states.append(self.state(block, time))
             if time < last:
-                self.cases.append(f"{self.state(block, time)}: state_reg <= {self.state(block, time + 1)};")
+                self.cases.append(
+                    f"{self.state(block, time)}: state_reg <= {self.state(block, time + 1)};"
+                )
         term = block.term
         if term.kind == "ret":
             body = "state_reg <= S_DONE;"
         elif term.kind == "br":
             body = self.goto(block, term.targets[0], block.name, last)
         elif term.kind == "cbr":
-            taken, other = (f"begin {self.goto(block, t, block.name, last)} end" for t in term.targets)
+            taken, other = (
+                f"begin {self.goto(block, t, block.name, last)} end" for t in term.targets
+            )
             body = f"if ({self.values.at(term.cond, block, last)}) {taken} else {other}"
         else:
             arms = [
-                f"{literal(value, term.cond.width)}: begin {self.goto(block, target, block.name, last)} end"
-                for value, target in zip(term.cases, term.targets)
+                f"{literal(value, term.cond.width)}: begin "
+                f"{self.goto(block, target, block.name, last)} end"
+                for value, target in zip(term.cases, term.targets, strict=False)
             ]
             default = f"default: begin {self.goto(block, term.targets[-1], block.name, last)} end"
-            body = f"case ({self.values.at(term.cond, block, last)}) {' '.join([*arms, default])} endcase"
+            choices = " ".join([*arms, default])
+            body = f"case ({self.values.at(term.cond, block, last)}) {choices} endcase"
         self.cases.append(f"{self.state(block, last)}: begin {body} end")
 
     # ------------------------------------------------------------------ text
     def text(self) -> str:
         values = self.values
         width = max(1, (len(self.states) - 1).bit_length())
-        codes = [f"  localparam logic [{width - 1}:0] {s} = {literal(k, width)};" for k, s in enumerate(self.states)]
+        codes = [
+            f"  localparam logic [{width - 1}:0] {s} = {literal(k, width)};"
+            for k, s in enumerate(self.states)
+        ]
         waits = [f"assign blocked[{k}] = {cond};" for k, (cond, _) in enumerate(self.blocked)]
         num = max(1, len(self.blocked))
         self.ports += ["output wire stalled", "input wire deadlock"]
@@ -261,5 +297,9 @@ class ProcessEmitter:
             lines.append(f'    if (blocked[{k}]) $display("{message}");')
         lines.append("  end")
         if self.checks:
-            lines += ["  always @(posedge clk) begin", *("    " + line for line in self.checks), "  end"]
+            lines += [
+                "  always @(posedge clk) begin",
+                *("    " + line for line in self.checks),
+                "  end",
+            ]
         return [*lines, "`endif"]

@@ -1,7 +1,8 @@
 """Simulation-only checks of promises: a dependence that a pragma denies must not happen.
 
-The pragma lets the scheduler issue an access of a later iteration before one of an earlier iteration. The check compares
-their addresses in the cycle of the earlier iteration's access, and stops the simulation if they are equal.
+The pragma lets the scheduler issue an access of a later iteration before one of an earlier
+iteration. The check compares their addresses in the cycle of the earlier iteration's access, and
+stops the simulation if they are equal.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from .values import Values
 
 
 def check_dependences(values: Values, block, enable) -> list[str]:
-    """Lines of a clocked block; ``enable(inst, time)`` is the condition that an access runs, seen from a later cycle."""
+    """Lines of a clocked block; ``enable(inst, time)`` is the condition that an access runs, seen
+    from a later cycle.
+    """
     lines: list[str] = []
     buckets: dict = defaultdict(list)
     for inst in block.insts:
@@ -28,7 +31,9 @@ def check_dependences(values: Values, block, enable) -> list[str]:
 
 
 def _pair(values: Values, block, src, dst, enable) -> list[str]:
-    """``src`` of iteration i must come before ``dst`` of iteration i + d, but is scheduled behind it for some d."""
+    """``src`` of iteration i must come before ``dst`` of iteration i + d, but is scheduled behind
+    it for some d.
+    """
     lines, delay, ii = [], int(src.op == "st"), block.loop.ii
     distance = 1
     while dst.time + distance * ii < src.time + delay:
@@ -38,12 +43,16 @@ def _pair(values: Values, block, src, dst, enable) -> list[str]:
                 [
                     enable(src, src.time),
                     enable(dst, time),
-                    f"({values.at(src.args[0], block, src.time)} == {values.at(dst.args[0], block, time)})",
+                    f"({values.at(src.args[0], block, src.time)} == "
+                    f"{values.at(dst.args[0], block, time)})",
                 ]
             )
             array = src.aux.memory.array.label
-            text = f"hlsc: {block.loop.location}: array '{array}': iterations {distance} apart do depend on each other"
-            lines.append(f'if (!stall & {condition}) $fatal(1, "{text} (lines {_line(src)} and {_line(dst)})");')
+            text = (
+                f"hlsc: {block.loop.location}: array '{array}': iterations {distance} apart do "
+                f"depend on each other (lines {_line(src)} and {_line(dst)})"
+            )
+            lines.append(f'if (!stall & {condition}) $fatal(1, "{text}");')
         distance += 1
     return lines
 

@@ -66,12 +66,24 @@ class MemoryEmitter:
         memory, name = access.memory, f"rom_{self.values.name(inst)}"
         init = _pack(memory.initial_words(access.bank), memory.bits, memory.depth)
         if memory.is_registers:
-            self.values.declarations.append(f"localparam logic [{memory.bits * memory.depth - 1}:0] {name} = {init};")
+            self.values.declarations.append(
+                f"localparam logic [{memory.bits * memory.depth - 1}:0] {name} = {init};"
+            )
             self.wire(inst, _pick(name, address, memory))
             return
         self.values.declarations.append(f"wire {vector(memory.bits)}{name}_q;")
-        params = {"WIDTH": memory.bits, "DEPTH": memory.depth, "ADDR_BITS": memory.addr_bits, "INIT": init}
-        ports = {"clk": "clk", "read_enable": "!stall", "read_addr": address, "read_data": f"{name}_q"}
+        params = {
+            "WIDTH": memory.bits,
+            "DEPTH": memory.depth,
+            "ADDR_BITS": memory.addr_bits,
+            "INIT": init,
+        }
+        ports = {
+            "clk": "clk",
+            "read_enable": "!stall",
+            "read_addr": address,
+            "read_data": f"{name}_q",
+        }
         self.lines.append(connect("hls_rom", f"u_{name}", params, ports))
         self.wire(inst, f"{name}_q")
 
@@ -106,7 +118,9 @@ class MemoryEmitter:
         data = []
         for k, (write_enable, _, _) in enumerate(writes):
             parts = [u["writes"][k][2] for _, _, u in reversed(members)]
-            data.append((write_enable, parts[0] if len(parts) == 1 else "{" + ", ".join(parts) + "}"))
+            data.append(
+                (write_enable, parts[0] if len(parts) == 1 else "{" + ", ".join(parts) + "}")
+            )
         declare = self.values.declarations.append
         for member, member_bank, _ in members:
             declare(f"wire {vector(member.bits)}{self.bank_name(member, member_bank)}_q;")
@@ -120,10 +134,17 @@ class MemoryEmitter:
             "write_addr": priority_mux([(e, a) for e, a, _ in writes], memory.addr_bits),
             "write_data": priority_mux(data, width),
         }
-        params = {"WIDTH": width, "DEPTH": memory.depth, "ADDR_BITS": memory.addr_bits, **self.init(members, width)}
+        params = {
+            "WIDTH": width,
+            "DEPTH": memory.depth,
+            "ADDR_BITS": memory.addr_bits,
+            **self.init(members, width),
+        }
         self.lines.append(connect("hls_ram", f"u_{name}", params, ports))
         self.num_ram_bits += width * memory.depth
-        self.rams.append({"array": memory.array.label, "bank": list(bank), "bits": width, "words": memory.depth})
+        self.rams.append(
+            {"array": memory.array.label, "bank": list(bank), "bits": width, "words": memory.depth}
+        )
 
     @staticmethod
     def init(members, width: int) -> dict:

@@ -1,7 +1,8 @@
 """If-conversion: the body of a pipelined loop becomes one block of predicated operations.
 
-Every block gets the condition under which it runs as a BDD over the branch conditions. Operations with effects are
-predicated, phis become selects, the back edge's condition becomes the loop's "stay" condition.
+Every block gets the condition under which it runs as a BDD over the branch conditions. Operations
+with effects are predicated, phis become selects, the back edge's condition becomes the loop's
+"stay" condition.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def convert_loops(function: Function, pragmas, dependences: dict) -> None:
             continue  # the loop runs at most once and was dissolved
         info = LoopInfo(function.label, pragma.location, block.pipeline_index[1])
         if info.target_ii < 1:
-            raise HlsError(pragma.location, f"pipeline II={info.target_ii}: the initiation interval must be at least 1")
+            raise HlsError(
+                pragma.location,
+                f"pipeline II={info.target_ii}: the initiation interval must be at least 1",
+            )
         info.dependences = dependences.get(block.pipeline_index[0], {})
         _Converter(function, flow, header, info).run()
 
@@ -37,7 +41,9 @@ def _loop_of(function: Function, flow: Flow, name: str, pragma) -> str | None:
     """Header of the loop that the pragma was written in."""
     for header, body in sorted(flow.loops.items(), key=lambda item: len(item[1])):
         if name in body:
-            latches = [function.blocks[b].term for b in body if header in function.blocks[b].term.targets]
+            latches = [
+                function.blocks[b].term for b in body if header in function.blocks[b].term.targets
+            ]
             if any(t.loop_location in (None, pragma.loop_location) for t in latches):
                 return header
     return None
@@ -65,7 +71,8 @@ class _Converter:
                 raise HlsError(self.info.location, "the pipelined loop has no exit")
             raise HlsError(
                 self.info.location,
-                f"the pipelined loop has {len(self.exits)} places to go on after it and {len(self.stay)} ways back; it "
+                f"the pipelined loop has {len(self.exits)} places to go on after it and "
+                f"{len(self.stay)} ways back; it "
                 "must have one exit (use a flag instead of break, return or goto)",
             )
         self._finish()
@@ -77,7 +84,8 @@ class _Converter:
                 loc = next((i.loc for i in inner.insts if i.loc), self.info.location)
                 raise HlsError(
                     loc,
-                    "a loop inside of a pipelined loop was not unrolled; give it #pragma HLS unroll and a constant number of "
+                    "a loop inside of a pipelined loop was not unrolled; give it #pragma HLS "
+                    "unroll and a constant number of "
                     "iterations",
                 )
 
@@ -132,8 +140,10 @@ class _Converter:
         if term.kind == "ret":
             raise HlsError(self.info.location, "return out of a pipelined loop")
         out, rest = [], TRUE
-        for value, target in zip(term.cases, term.targets):
-            hit = self.emit("icmp", 1, [self.current(term.cond), Const(value, term.cond.width)], "eq")
+        for value, target in zip(term.cases, term.targets, strict=False):
+            hit = self.emit(
+                "icmp", 1, [self.current(term.cond), Const(value, term.cond.width)], "eq"
+            )
             case = bdd.variable(hit)
             out.append((target, bdd.and_(rest, case)))
             rest = bdd.and_(rest, bdd.not_(case))
@@ -171,7 +181,9 @@ class _Converter:
         return self.gates[node]
 
     def _choose(self, choices: list[tuple[int, object]], width: int, care: int):
-        """Value of the one choice whose condition holds; conditions are only meant inside of ``care``."""
+        """Value of the one choice whose condition holds; conditions are only meant inside of
+        ``care``.
+        """
         result = choices[-1][1]
         for condition, value in reversed(choices[:-1]):
             if value is result or (isinstance(value, Const) and value == result):
@@ -184,8 +196,12 @@ class _Converter:
         return result
 
     def _select(self, phi: Inst, name: str) -> None:
-        choices = [(edge, self.current(phi.incoming[source])) for source, edge in self.edges.get(name, [])]
-        value = self._choose(choices, phi.width, self.conds[name]) if choices else Const(0, phi.width)
+        choices = [
+            (edge, self.current(phi.incoming[source])) for source, edge in self.edges.get(name, [])
+        ]
+        value = (
+            self._choose(choices, phi.width, self.conds[name]) if choices else Const(0, phi.width)
+        )
         self.replaced[phi] = value
 
     def current(self, operand):

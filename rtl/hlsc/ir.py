@@ -1,7 +1,9 @@
-"""The compiler's own intermediate form: instructions that point at their operands, in blocks, in one function.
+"""The compiler's own intermediate form: instructions that point at their operands, in blocks, in
+one function.
 
-An operand is an :class:`Inst` (its result) or a :class:`Const`. Widths are in bits; every value is a bit vector, signs
-belong to operations. After if-conversion a pipelined loop is a single block whose ``loop`` field is set.
+An operand is an :class:`Inst` (its result) or a :class:`Const`. Widths are in bits; every value is
+a bit vector, signs belong to operations. After if-conversion a pipelined loop is a single block
+whose ``loop`` field is set.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from .errors import Location
 
 # Operations without side effects whose result depends on their operands only.
 PURE = frozenset(
-    "add sub mul and or xor shl lshr ashr icmp select zext sext trunc slice concat smin smax umin umax".split()
+    "add sub mul and or xor shl lshr ashr icmp select zext sext trunc slice concat "
+    "smin smax umin umax".split()
 )
 # Operations that can stall the process: they talk to a stream or to an AXI port.
 BLOCKING = frozenset("rd wr mrq mrd mwq mwr mwb".split())
@@ -47,9 +50,11 @@ class Const:
 class Inst:
     """One operation and its result.
 
-    ``args`` are operands, ``pred`` is None or a 1-bit operand that enables the operation, ``guard`` the same condition
-    as a BDD node, ``asked`` the condition of an operation that runs speculatively, ``incoming`` the phi's operand per predecessor block name, ``aux`` what only this operation needs.
-    The schedule sets ``time`` (cycle of issue), ``latency`` (cycles until the result can be used) and ``ready_ns``.
+    ``args`` are operands, ``pred`` is None or a 1-bit operand that enables the operation, ``guard``
+    the same condition as a BDD node, ``asked`` the condition of an operation that runs
+    speculatively, ``incoming`` the phi's operand per predecessor block name, ``aux`` what only this
+    operation needs. The schedule sets ``time`` (cycle of issue), ``latency`` (cycles until the
+    result can be used) and ``ready_ns``.
     """
 
     __slots__ = (
@@ -69,7 +74,9 @@ class Inst:
         "ready_ns",
     )
 
-    def __init__(self, op: str, width: int, args=(), *, aux=None, loc: Location | None = None, name: str = ""):
+    def __init__(
+        self, op: str, width: int, args=(), *, aux=None, loc: Location | None = None, name: str = ""
+    ):
         self.op = op
         self.width = width
         self.args = list(args)
@@ -96,7 +103,8 @@ class Inst:
 
 @dataclass
 class Term:
-    """How a block ends: ``br`` (one target), ``cbr`` (taken, else), ``switch`` (cases, default last), ``ret`` or
+    """How a block ends: ``br`` (one target), ``cbr`` (taken, else), ``switch`` (cases, default
+    last), ``ret`` or
     ``loop`` (stay while cond holds, else targets[0])."""
 
     kind: str
@@ -125,7 +133,9 @@ class LoopInfo:
     label: str
     location: Location
     target_ii: int
-    dependences: dict = field(default_factory=dict)  # array name -> declared distance, 0: none at all
+    dependences: dict = field(
+        default_factory=dict
+    )  # array name -> declared distance, 0: none at all
     ii: int = 0
     depth: int = 0
     why: str = ""

@@ -1,7 +1,8 @@
-"""Rewrites clang's unoptimised IR for the optimiser: marker calls become calls that LLVM understands.
+"""Rewrites clang's unoptimised IR for the optimiser: marker calls become calls that LLVM
+understands.
 
-A stream access takes its token through memory in the source. Here it becomes one call that returns (or takes) every
-scalar of the token as a value, so that the optimiser can dissolve the structs.
+A stream access takes its token through memory in the source. Here it becomes one call that returns
+(or takes) every scalar of the token as a value, so that the optimiser can dissolve the structs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ _ACCESS = re.compile(r"^  call void @__hls_(rd|wr|mrd|mwr)\((.*?)\)( #\d+)?(, !d
 _EFFECT = "nounwind willreturn memory(inaccessiblemem: readwrite)"
 _READS = ("rd", "mrd")
 _COPY = re.compile(
-    r"^  call void @llvm\.mem(?:cpy|move)[\w.]*\((ptr [^,]*), (ptr [^,]*), i64 (\d+), i1 false\)( #\d+)?(, !dbg !\d+)?$"
+    r"^  call void @llvm\.mem(?:cpy|move)[\w.]*\((ptr [^,]*), (ptr [^,]*), i64 (\d+), i1 false\)"
+    r"( #\d+)?(, !dbg !\d+)?$"
 )
 _GEP = re.compile(r"  (%[\w.]+) = getelementptr (?:inbounds |nuw |nusw )*(.*?)(?:, !dbg !\d+)?$")
 
@@ -49,7 +51,9 @@ def _find_processes(ir_text: str, top: str) -> list[str]:
     twice = {c for c in processes if processes.count(c) > 1}
     if twice:
         names = ", ".join(sorted(function_label(n) for n in twice))
-        raise HlsError(None, f"{top}: process {names} is called twice; give each call its own function")
+        raise HlsError(
+            None, f"{top}: process {names} is called twice; give each call its own function"
+        )
     if not processes:
         raise HlsError(None, f"{top}: the dataflow function calls no process")
     return processes
@@ -94,7 +98,9 @@ class _Rewriter:
         return out
 
     def define(self, line: str) -> str:
-        """Inline everything into the processes; attribute groups go, so that no source attribute can interfere."""
+        """Inline everything into the processes; attribute groups go, so that no source attribute
+        can interfere.
+        """
         name = _DEFINE.match(line).group(1)
         self.local_types = {}
         for argument in split_commas(line[line.index("(", line.index("@")) + 1 : line.rindex(")")]):
@@ -127,14 +133,17 @@ class _Rewriter:
             self.local_types[match.group(1)] = kind
 
     def copy(self, line: str) -> list[str]:
-        """A copied struct becomes a copy of its scalars, which the optimiser can follow one by one."""
+        """A copied struct becomes a copy of its scalars, which the optimiser can follow."""
         match = _COPY.match(line)
         if not match:
             return [line]
         target, source, num_bytes, _, debug = match.groups()
         target, source, debug = target.split()[-1], source.split()[-1], debug or ""
         kinds = [self.local_types.get(p) for p in (target, source)]
-        kind = next((k for k in kinds if k and k != "ptr" and self.layout.measure(k)[0] == int(num_bytes)), None)
+        kind = next(
+            (k for k in kinds if k and k != "ptr" and self.layout.measure(k)[0] == int(num_bytes)),
+            None,
+        )
         if kind is None or kind == "ptr" or "ptr" in self.layout.structs.get(kind, kind):
             return [line]
         out = []
@@ -179,7 +188,8 @@ class _Rewriter:
         self.count += 1
         names = [f"%hls{self.count}.{k}" for k in range(len(leaves))]
         places = [
-            f"  {name}.p = getelementptr i8, ptr {memory}, i64 {offset}{debug}" for name, (offset, _) in zip(names, leaves)
+            f"  {name}.p = getelementptr i8, ptr {memory}, i64 {offset}{debug}"
+            for name, (offset, _) in zip(names, leaves, strict=False)
         ]
         tuple_type = "{ " + ", ".join(f"i{bits}" for _, bits in leaves) + " }"
         if kind in _READS:
@@ -190,7 +200,7 @@ class _Rewriter:
         callee = self.callee(kind, tuple_type, tuple_type, "ptr")
         token = f"%hls{self.count}"
         out = [f"  {token} = call {tuple_type} {callee}(ptr {pointer}){debug}"]
-        for k, (name, (_, bits)) in enumerate(zip(names, leaves)):
+        for k, (name, (_, bits)) in enumerate(zip(names, leaves, strict=False)):
             out += [
                 f"  {name} = extractvalue {tuple_type} {token}, {k}{debug}",
                 places[k],
@@ -200,11 +210,13 @@ class _Rewriter:
 
     def write(self, kind, pointer, names, leaves, places, debug) -> list[str]:
         out = []
-        for place, name, (_, bits) in zip(places, names, leaves):
+        for place, name, (_, bits) in zip(places, names, leaves, strict=False):
             out += [place, f"  {name} = load i{bits}, ptr {name}.p, align 1{debug}"]
         types = ", ".join(f"i{bits}" for _, bits in leaves)
         callee = self.callee(kind, types, "void", f"ptr, {types}")
-        values = ", ".join(f"i{bits} {name}" for name, (_, bits) in zip(names, leaves))
+        values = ", ".join(
+            f"i{bits} {name}" for name, (_, bits) in zip(names, leaves, strict=False)
+        )
         return [*out, f"  call void {callee}(ptr {pointer}, {values}){debug}"]
 
     def callee(self, kind: str, key: str, result: str, arguments: str) -> str:

@@ -1,4 +1,6 @@
-"""Types of LLVM IR text: sizes, alignments, and the scalar leaves of a type with their byte offsets."""
+"""Types of LLVM IR text: sizes, alignments, and the scalar leaves of a type with their byte
+offsets.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class Layout:
     def __init__(self, ir_text: str):
         self.structs = {
             name: body
-            for name, body in re.findall(r'^(%(?:"[^"\n]+"|[\w.:$-]+)) = type (<?\{.*\}>?)$', ir_text, re.M)
+            for name, body in re.findall(
+                r'^(%(?:"[^"\n]+"|[\w.:$-]+)) = type (<?\{.*\}>?)$', ir_text, re.M
+            )
         }
         self.measure = lru_cache(None)(self.measure)
         self.fields = lru_cache(None)(self.fields)
@@ -73,7 +77,10 @@ class Layout:
         total, largest = 0, 1
         for offset, field in self.fields(type_text):
             num_bytes, align = self.measure(field)
-            total, largest = offset + num_bytes, max(largest, 1 if self.is_packed(type_text) else align)
+            total, largest = (
+                offset + num_bytes,
+                max(largest, 1 if self.is_packed(type_text) else align),
+            )
         return -(-total // largest) * largest, largest
 
     def body(self, type_text: str) -> str:

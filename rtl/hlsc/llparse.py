@@ -1,4 +1,5 @@
-"""A strict reader of LLVM IR text: it knows the instructions of the subset and refuses every other one.
+"""A strict reader of LLVM IR text: it knows the instructions of the subset and refuses every other
+one.
 
 Pointers stay symbolic (``gep``, ``psel``, ``pphi`` instructions); :mod:`hlsc.lower` resolves them.
 """
@@ -21,8 +22,13 @@ _SELECT = re.compile(r"select i1 (\S+), (.*)$")
 _LOAD = re.compile(r"load (\S+), ptr (.+)$")
 _STORE = re.compile(r"store (\S+) (\S+), ptr (.+)$")
 _PHI = re.compile(r"phi (i\d+|ptr|\{[^}]*\}) (.*)$")
-_CALL = re.compile(r"(?:(?:tail|musttail|notail) )?call (?:range\([^)]*\) |noundef |zeroext |signext )*(.*?) @([\w.$]+)\((.*)\)$")
-_INTRINSIC = re.compile(r"llvm\.(smin|smax|umin|umax|abs|fshl|fshr|bswap|usub\.sat|uadd\.sat|ctpop|ucmp|scmp)\.i\d+(?:\.i\d+)?$")
+_CALL = re.compile(
+    r"(?:(?:tail|musttail|notail) )?call (?:range\([^)]*\) |noundef |zeroext |signext )*"
+    r"(.*?) @([\w.$]+)\((.*)\)$"
+)
+_INTRINSIC = re.compile(
+    r"llvm\.(smin|smax|umin|umax|abs|fshl|fshr|bswap|usub\.sat|uadd\.sat|ctpop|ucmp|scmp)\.i\d+(?:\.i\d+)?$"
+)
 _TRAILER = re.compile(r"(, ![\w.]+ !\d+)+$")
 _DEBUG = re.compile(r", !dbg !(\d+)")
 _IGNORED = re.compile(r"llvm\.(lifetime\.|assume|experimental\.noalias)")
@@ -45,7 +51,8 @@ class Module:
         self.metadata = Metadata(text)
         self.globals: dict[str, tuple[str, str, str]] = {}
         for match in re.finditer(
-            rf"^@({_NAME}) = (?:[\w]+ )*?(?:unnamed_addr |local_unnamed_addr )?(global|constant) (.*?)(?:, align \d+.*)?$",
+            rf"^@({_NAME}) = (?:[\w]+ )*?(?:unnamed_addr |local_unnamed_addr )?"
+            r"(global|constant) (.*?)(?:, align \d+.*)?$",
             text,
             re.M,
         ):
@@ -53,10 +60,15 @@ class Module:
             self.globals[match.group(1)] = (match.group(2), kind, init)
         self.bodies: dict[str, tuple[str, str, str]] = {
             m.group(1): (m.group(2), m.group(4), m.group(3))
-            for m in re.finditer(rf"^define [^\n]*?@({_NAME})\(([^\n]*)\)([^)\n]*)\{{\n(.*?)^\}}", text, re.S | re.M)
+            for m in re.finditer(
+                rf"^define [^\n]*?@({_NAME})\(([^\n]*)\)([^)\n]*)\{{\n(.*?)^\}}", text, re.S | re.M
+            )
         }
         if "@llvm.global_ctors" in text:
-            raise HlsError(None, "a static object needs a constructor at run time; initialise it with constants")
+            raise HlsError(
+                None,
+                "a static object needs a constructor at run time; initialise it with constants",
+            )
 
     def location_of(self, name: str) -> Location | None:
         """Where a function is defined."""
@@ -81,9 +93,15 @@ class Reader:
         arguments, body, _ = self.module.bodies[self.function.name]
         for text in split_commas(arguments):
             kind, name = text.split()[0], text.split()[-1]
-            kind = "ptr" if name.endswith(".coerce") else kind  # a port, also where clang passes it as an integer
+            kind = (
+                "ptr" if name.endswith(".coerce") else kind
+            )  # a port, also where clang passes it as an integer
             arg = self.define(name[1:], kind)
-            arg.op, arg.width, arg.aux = "arg", 0 if kind == "ptr" else int(kind[1:]), len(self.function.args)
+            arg.op, arg.width, arg.aux = (
+                "arg",
+                0 if kind == "ptr" else int(kind[1:]),
+                len(self.function.args),
+            )
             self.function.args.append(arg)
         for line in _logical_lines(body):
             self.line(line)
@@ -128,7 +146,12 @@ class Reader:
         return int(match.group(1))
 
     def pointer(self, text: str):
-        text = re.sub(r"^(?:(?:noundef|nonnull|nocapture|readonly|writeonly|noalias|align \d+|dereferenceable\(\d+\)) )+", "", text.strip())
+        text = re.sub(
+            r"^(?:(?:noundef|nonnull|nocapture|readonly|writeonly|noalias|align \d+"
+            r"|dereferenceable\(\d+\)) )+",
+            "",
+            text.strip(),
+        )
         if text.startswith("%"):
             inst = self.values.get(text[1:])
             if inst is None:
@@ -140,7 +163,10 @@ class Reader:
             return self.constant_gep(match.group(1))
         if text in ("undef", "poison"):
             return Pointer("")
-        raise HlsError(self.loc, f"pointer '{text}' is not supported: it is not tied to one array, stream or port")
+        raise HlsError(
+            self.loc,
+            f"pointer '{text}' is not supported: it is not tied to one array, stream or port",
+        )
 
     def constant_gep(self, text: str) -> Pointer:
         kind, base, *indices = split_commas(text)
@@ -173,7 +199,9 @@ class Reader:
     # ------------------------------------------------------------------ lines
     def line(self, line: str) -> None:
         if match := re.match(rf"^({_NAME}):", line):
-            self.block = self.function.blocks[match.group(1).strip('"')] = Block(match.group(1).strip('"'))
+            self.block = self.function.blocks[match.group(1).strip('"')] = Block(
+                match.group(1).strip('"')
+            )
             return
         if self.block is None:
             self.block = self.function.blocks["entry"] = Block("entry")
@@ -207,7 +235,11 @@ class Reader:
             kind, value, pointer = match.groups()
             if kind == "ptr":
                 raise HlsError(self.loc, "a pointer is stored in memory; only integers can be")
-            self.add(self.function.make("store", 0, [self.operand(value, kind), self.pointer(pointer)], hint="st"))
+            self.add(
+                self.function.make(
+                    "store", 0, [self.operand(value, kind), self.pointer(pointer)], hint="st"
+                )
+            )
             return
         if match := _CALL.match(text):
             self.call(match.group(2), split_commas(match.group(3)))
@@ -227,7 +259,10 @@ class Reader:
             width = int(kind[1:])
             targets = [c[1].strip('"') for c in cases] + [default.strip('"')]
             self.block.term = Term(
-                "switch", targets, self.operand(value, kind), [Const(int(c[0]), width).value for c in cases]
+                "switch",
+                targets,
+                self.operand(value, kind),
+                [Const(int(c[0]), width).value for c in cases],
             )
         elif text == "ret void":
             self.block.term = Term("ret")
@@ -243,7 +278,12 @@ class Reader:
             args = [self.operand(a, kind), self.operand(b, kind)]
             self.fill(name, op, int(kind[1:]), args, "disjoint" if "disjoint" in flags else None)
         elif match := _CAST.match(text):
-            self.fill(name, match.group(1), int(match.group(4)), [self.operand(match.group(3), match.group(2))])
+            self.fill(
+                name,
+                match.group(1),
+                int(match.group(4)),
+                [self.operand(match.group(3), match.group(2))],
+            )
         elif match := _ICMP.match(text):
             cc, kind, a, b = match.groups()
             if kind == "ptr":
@@ -269,7 +309,12 @@ class Reader:
         elif match := re.match(r"inttoptr i64 %(\S+\.coerce) to ptr$", text):
             self.fill(name, "gep", 0, [self.values[match.group(1)]], (0, []))
         elif match := re.match(r"freeze (i\d+) (\S+)$", text):
-            self.fill(name, "zext", int(match.group(1)[1:]), [self.operand(match.group(2), match.group(1))])
+            self.fill(
+                name,
+                "zext",
+                int(match.group(1)[1:]),
+                [self.operand(match.group(2), match.group(1))],
+            )
         elif match := _CALL.match(text):
             self.value_call(name, *match.groups())
         else:
@@ -279,14 +324,30 @@ class Reader:
         op = text.split()[0]
         if op in ("sdiv", "udiv", "srem", "urem"):
             sign = "/" if op.endswith("div") else "%"
-            raise HlsError(self.loc, f"operator {sign} is not supported; use shifts and masks, or a table")
+            raise HlsError(
+                self.loc, f"operator {sign} is not supported; use shifts and masks, or a table"
+            )
         if op == "alloca":
             raise HlsError(
                 self.function.location,
-                f"the local array or struct '{name.split('.')[0]}' of process {self.function.label} could not be dissolved into "
+                f"the local array or struct '{name.split('.')[0]}' of process "
+                f"{self.function.label} could not be dissolved into "
                 "values; declare it static, or index it by constants and unrolled variables only",
             )
-        if op in ("fadd", "fsub", "fmul", "fdiv", "fcmp", "sitofp", "uitofp", "fptosi", "fptoui", "fpext", "fptrunc", "fneg"):
+        if op in (
+            "fadd",
+            "fsub",
+            "fmul",
+            "fdiv",
+            "fcmp",
+            "sitofp",
+            "uitofp",
+            "fptosi",
+            "fptoui",
+            "fpext",
+            "fptrunc",
+            "fneg",
+        ):
             raise HlsError(self.loc, "floating point is not supported; use integers")
         raise HlsError(self.loc, f"LLVM instruction '{op}' is not in the subset")
 
@@ -297,7 +358,9 @@ class Reader:
             self.fill(name, "psel", 0, [condition, self.pointer(a), self.pointer(b)])
         else:
             width = self.operand(a, kind).width
-            self.fill(name, "select", width, [condition, self.operand(a, kind), self.operand(b, kind)])
+            self.fill(
+                name, "select", width, [condition, self.operand(a, kind), self.operand(b, kind)]
+            )
 
     def phi(self, name: str, kind: str, text: str) -> None:
         width = 0 if kind == "ptr" else _token_fields(kind)[1] if kind[0] == "{" else int(kind[1:])
@@ -313,11 +376,21 @@ class Reader:
             return
         if match := re.match(r"hls\.(wr|mwr)\.\d+$", callee):
             values = [self.typed(a) for a in arguments[1:]]
-            concat = self.add(self.function.make("concat", sum(v.width for v in values), values, hint="token"))
-            self.add(self.function.make(match.group(1), 0, [concat], aux={"pointer": self.typed(arguments[0])}))
+            concat = self.add(
+                self.function.make("concat", sum(v.width for v in values), values, hint="token")
+            )
+            self.add(
+                self.function.make(
+                    match.group(1), 0, [concat], aux={"pointer": self.typed(arguments[0])}
+                )
+            )
         elif match := re.match(r"__hls_(mrq|mwq|mwb)$", callee):
             values = [self.typed(a) for a in arguments[1:]]
-            self.add(self.function.make(match.group(1), 0, values, aux={"pointer": self.typed(arguments[0])}))
+            self.add(
+                self.function.make(
+                    match.group(1), 0, values, aux={"pointer": self.typed(arguments[0])}
+                )
+            )
         elif match := re.match(r"__hls_(array|dependence|pipeline|stream_depth)$", callee):
             values = [self.typed(a) for a in arguments]
             self.add(self.function.make("mark", 0, aux=(match.group(1), values)))
@@ -333,7 +406,13 @@ class Reader:
     def value_call(self, name: str, result: str, callee: str, arguments: str) -> None:
         values = split_commas(arguments)
         if match := re.match(r"hls\.(rd|mrd)\.\d+$", callee):
-            self.fill(name, match.group(1), _token_fields(result)[1], [], {"pointer": self.typed(values[0])})
+            self.fill(
+                name,
+                match.group(1),
+                _token_fields(result)[1],
+                [],
+                {"pointer": self.typed(values[0])},
+            )
         elif match := _INTRINSIC.match(callee):
             width = int(re.search(r"i(\d+)$", result).group(1))
             args = [self.typed(v) for v in values]
@@ -372,12 +451,14 @@ def _type_message(kind: str) -> str:
 
 
 def drop_unreachable(function: Function) -> None:
-    """Take away the edges that the optimiser proved impossible (the default of a complete switch)."""
+    """Take away the edges that the optimiser proved impossible (a complete switch's default)."""
     blocks = function.blocks
     dead = {n for n, b in blocks.items() if b.term.kind == "unreachable"}
     while dead:
         if function.entry in dead:
-            raise HlsError(function.location, f"process {function.label} always runs into undefined behaviour")
+            raise HlsError(
+                function.location, f"process {function.label} always runs into undefined behaviour"
+            )
         for name in dead:
             del blocks[name]
         for block in blocks.values():
@@ -393,7 +474,7 @@ def _without(term: Term, dead: set[str]) -> Term:
     if not dead.intersection(term.targets):
         return term
     if term.kind == "switch":
-        cases = [(v, t) for v, t in zip(term.cases, term.targets) if t not in dead]
+        cases = [(v, t) for v, t in zip(term.cases, term.targets, strict=False) if t not in dead]
         default = term.targets[-1]
         if default in dead and cases:
             default = cases.pop()[1]

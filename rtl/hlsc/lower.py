@@ -1,4 +1,5 @@
-"""Resolves pointers: every load and store becomes an access of one bank, every port or stream operation names it.
+"""Resolves pointers: every load and store becomes an access of one bank, every port or stream
+operation names it.
 
 After this pass there are no pointers left. Addresses are taken apart by :mod:`hlsc.affine`.
 """
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 from .affine import expand
 from .errors import HlsError
+from .intrinsics import Intrinsics
 from .ir import BLOCKING, Const, Function, Inst
 from .llparse import Module, Pointer
 from .memory import Access, StaticArray
@@ -16,7 +18,9 @@ from .memory import Access, StaticArray
 
 @dataclass
 class Place:
-    """A resolved pointer: a global's name or an argument's number, a byte offset, and byte coefficients."""
+    """A resolved pointer: a global's name or an argument's number, a byte offset, and byte
+    coefficients.
+    """
 
     base: str | int
     offset: int
@@ -35,14 +39,16 @@ class Choice:
     b: object
 
 
-class Lowering:
+class Lowering(Intrinsics):
     """Lowers one process; :meth:`scan` first (for all processes), then :meth:`run`."""
 
     def __init__(self, function: Function, module: Module, arrays: dict[str, StaticArray]):
         self.function, self.module, self.arrays = function, module, arrays
         self.places: dict[Inst, object] = {}
         self.resolving: set[Inst] = set()
-        self.halves: dict[Inst, list[Inst]] = {}  # shifted copies of a value, placed right behind it
+        self.halves: dict[
+            Inst, list[Inst]
+        ] = {}  # shifted copies of a value, placed right behind it
         self.out: list[Inst] = []
         self.loc = None
 
@@ -55,7 +61,10 @@ class Lowering:
             return Place(pointer.aux, 0, {})
         if pointer not in self.places:
             if pointer in self.resolving:
-                raise HlsError(pointer.loc, "a pointer that moves from iteration to iteration; use an index instead")
+                raise HlsError(
+                    pointer.loc,
+                    "a pointer that moves from iteration to iteration; use an index instead",
+                )
             self.resolving.add(pointer)
             self.places[pointer] = self._resolve(pointer)
             self.resolving.discard(pointer)
@@ -68,11 +77,15 @@ class Lowering:
             return Choice(inst.args[0], self.resolve(inst.args[1]), self.resolve(inst.args[2]))
         if inst.op == "pphi":
             return self._phi(inst)
-        raise HlsError(inst.loc or self.loc, "a pointer variable is not tied to one array, stream or port")
+        raise HlsError(
+            inst.loc or self.loc, "a pointer variable is not tied to one array, stream or port"
+        )
 
     def _gep(self, base, offset: int, indices):
         if isinstance(base, Choice):
-            return Choice(base.cond, self._gep(base.a, offset, indices), self._gep(base.b, offset, indices))
+            return Choice(
+                base.cond, self._gep(base.a, offset, indices), self._gep(base.b, offset, indices)
+            )
         terms, total = dict(base.terms), base.offset + offset
         for index, stride in indices:
             constant, sums = expand(index, self.halve)
@@ -82,21 +95,30 @@ class Lowering:
         return Place(base.base, total, {v: k for v, k in terms.items() if k})
 
     def halve(self, value: Inst, zeros: int) -> Inst:
-        """The value without its low bits, which are 0: a factor that an address can be divided by."""
+        """The value without its low bits, which are 0, so that an address can be divided."""
         copies = self.halves.setdefault(value, [])
         if not copies:
-            copies.append(self.function.make("lshr", value.width, [value, Const(zeros, value.width)], loc=value.loc))
+            copies.append(
+                self.function.make(
+                    "lshr", value.width, [value, Const(zeros, value.width)], loc=value.loc
+                )
+            )
         return copies[0]
 
     def _phi(self, inst: Inst):
         """Phi of pointers: phis of the indices, and one of a selector if the shapes differ."""
         sources = {block: self.resolve(p) for block, p in inst.incoming.items()}
         if any(isinstance(p, Choice) for p in sources.values()):
-            raise HlsError(inst.loc, "a pointer variable chosen in several steps; use an index or select the value")
+            raise HlsError(
+                inst.loc,
+                "a pointer variable chosen in several steps; use an index or select the value",
+            )
         shapes = {}
         for block, place in sources.items():
             values = sorted(place.terms.items(), key=lambda t: (t[1], t[0].name))
-            shapes.setdefault((place.base, place.offset, tuple(k for _, k in values)), {})[block] = [v for v, _ in values]
+            shapes.setdefault((place.base, place.offset, tuple(k for _, k in values)), {})[
+                block
+            ] = [v for v, _ in values]
         blocks, result, selector = list(sources), None, None
         home = next(b for b in self.function.blocks.values() if inst in b.insts)
         if len(shapes) > 1:
@@ -106,15 +128,22 @@ class Lowering:
             terms = {}
             for position, coef in enumerate(coefs):
                 width = max(v[position].width for v in members.values())
-                incoming = {b: members[b][position] if b in members else Const(0, width) for b in blocks}
+                incoming = {
+                    b: members[b][position] if b in members else Const(0, width) for b in blocks
+                }
                 if any(v.width != width for v in incoming.values()):
-                    raise HlsError(inst.loc, "a pointer variable with indices of different types; use one index type")
+                    raise HlsError(
+                        inst.loc,
+                        "a pointer variable with indices of different types; use one index type",
+                    )
                 terms[self._new_phi(home, incoming, width, inst)] = coef
             place = Place(base, offset, terms)
             if result is None:
                 result = place
             else:
-                cond = self.function.make("icmp", 1, [selector, Const(number, 8)], aux="eq", loc=inst.loc)
+                cond = self.function.make(
+                    "icmp", 1, [selector, Const(number, 8)], aux="eq", loc=inst.loc
+                )
                 home.insts.insert(_after_phis(home), cond)
                 result = Choice(cond, place, result)
         return result
@@ -127,7 +156,7 @@ class Lowering:
 
     # ------------------------------------------------------------------ scan: shapes and owners
     def scan(self) -> None:
-        """Note for every memory which process uses it and which dimensions have run-time indices."""
+        """Note for every memory who uses it and which dimensions have run-time indices."""
         for block in self.function.blocks.values():
             for inst in list(block.insts):
                 self.loc = inst.loc
@@ -151,11 +180,14 @@ class Lowering:
             if cell is None or cell.rest:
                 continue
             memory = array.memory(cell.path)
-            memory.dynamic |= {d for d, c in enumerate(array.coefficients(memory, place.terms, self.loc)) if c}
+            memory.dynamic |= {
+                d for d, c in enumerate(array.coefficients(memory, place.terms, self.loc)) if c
+            }
             if memory.owner not in (None, self.function.label) and not array.is_rom:
                 raise HlsError(
                     self.loc,
-                    f"array '{array.label}' is used by two processes ({memory.owner} and {self.function.label}); "
+                    f"array '{array.label}' is used by two processes ({memory.owner} and "
+                    f"{self.function.label}); "
                     "move its data through a stream",
                 )
             memory.owner = self.function.label
@@ -193,8 +225,16 @@ class Lowering:
 
     def _bind(self, inst: Inst) -> None:
         place = self.resolve(inst.aux["pointer"])
-        if isinstance(place, Choice) or not isinstance(place.base, int) or place.terms or place.offset:
-            raise HlsError(inst.loc, "the stream or port is chosen at run time, or is not an argument of the process")
+        if (
+            isinstance(place, Choice)
+            or not isinstance(place.base, int)
+            or place.terms
+            or place.offset
+        ):
+            raise HlsError(
+                inst.loc,
+                "the stream or port is chosen at run time, or is not an argument of the process",
+            )
         inst.aux = {"port": place.base}
 
     def on_gep(self, inst):
@@ -218,7 +258,9 @@ class Lowering:
     def on_memcpy(self, inst: Inst):
         target, source = self.resolve(inst.args[0]), self.resolve(inst.args[1])
         if any(isinstance(p, Choice) or isinstance(p.base, int) for p in (target, source)):
-            raise HlsError(inst.loc, "a struct is copied through a pointer that is not tied to one array")
+            raise HlsError(
+                inst.loc, "a struct is copied through a pointer that is not tied to one array"
+            )
         array, step = self.array(source.base), 0
         moves = []
         while step < inst.aux:
@@ -260,7 +302,9 @@ class Lowering:
             if take < cell.bits:
                 word = self.emit("slice", take, [word], 8 * cell.rest)
             if cell.bits % 8 and done + take < width:
-                raise HlsError(self.loc, f"access of array '{array.label}' spans elements of {cell.bits} bits")
+                raise HlsError(
+                    self.loc, f"access of array '{array.label}' spans elements of {cell.bits} bits"
+                )
             pieces.append(word)
             done += take
         return pieces[0] if len(pieces) == 1 else self.emit("concat", width, pieces)
@@ -285,16 +329,24 @@ class Lowering:
                 done += 8
                 continue
             if cell.rest or cell.bits > value.width - done:
-                raise HlsError(self.loc, f"a part of an element of array '{array.label}' is written; write whole elements")
+                raise HlsError(
+                    self.loc,
+                    f"a part of an element of array '{array.label}' is written; write whole "
+                    "elements",
+                )
             access = self.element(array, cell, place, done // 8)
-            data = value if cell.bits == value.width else self.emit("slice", cell.bits, [value], done)
+            data = (
+                value if cell.bits == value.width else self.emit("slice", cell.bits, [value], done)
+            )
             store = self.emit("st", 0, [self.index(access), data], access)
             store.pred = enable
             done += cell.bits
 
     def store_output(self, place: Place, value, enable) -> None:
         if place.offset or place.terms:
-            raise HlsError(self.loc, "a port is written through a plain pointer; use hls::burst_maxi")
+            raise HlsError(
+                self.loc, "a port is written through a plain pointer; use hls::burst_maxi"
+            )
         inst = self.emit("out", 0, [value], {"port": place.base})
         inst.pred = enable
 
@@ -312,13 +364,18 @@ class Lowering:
             if value.width > bits:
                 term = self.emit("trunc", bits, [value])
             elif value.width < bits:
-                # a term of the sum is a whole value: narrow ones are used as they were extended in the source
+                # a term of the sum is a whole value: narrow ones are used as they were extended in
+                # the source
                 term = self.emit("zext", bits, [value])
             coef %= 1 << bits
             if coef == 0:
                 continue
             if coef & (coef - 1) == 0:
-                term = self.emit("shl", bits, [term, Const(coef.bit_length() - 1, bits)]) if coef > 1 else term
+                term = (
+                    self.emit("shl", bits, [term, Const(coef.bit_length() - 1, bits)])
+                    if coef > 1
+                    else term
+                )
             else:
                 term = self.emit("mul", bits, [term, Const(coef, bits)])
             total = term if total is None else self.emit("add", bits, [total, term])
@@ -327,65 +384,8 @@ class Lowering:
             return constant
         return self.emit("add", bits, [total, constant]) if constant.value else total
 
-    # ------------------------------------------------------------------ intrinsics
-    def on_abs(self, inst: Inst):
-        value = inst.args[0]
-        negative = self.emit("icmp", 1, [value, Const(0, inst.width)], "slt")
-        return self.emit("select", inst.width, [negative, self.emit("sub", inst.width, [Const(0, inst.width), value]), value])
-
-    def on_fshl(self, inst: Inst):
-        return self._funnel(inst, left=True)
-
-    def on_fshr(self, inst: Inst):
-        return self._funnel(inst, left=False)
-
-    def _funnel(self, inst: Inst, left: bool):
-        """fshl(a, b, s): the high half of (a:b) << (s mod w); fshr: the low half of (a:b) >> (s mod w)."""
-        high, low, amount = inst.args
-        width = inst.width
-        if width & (width - 1):
-            raise HlsError(inst.loc, f"a rotate or funnel shift of {width} bits is not supported; use a power of two")
-        masked = self.emit("and", width, [amount, Const(width - 1, width)])
-        wide = self.emit("concat", 2 * width, [low, high])
-        by = self.emit("zext", 2 * width, [masked])
-        shifted = self.emit("shl" if left else "lshr", 2 * width, [wide, by])
-        return self.emit("slice", width, [shifted], width if left else 0)
-
-    def on_bswap(self, inst: Inst):
-        parts = [self.emit("slice", 8, [inst.args[0]], at) for at in range(0, inst.width, 8)]
-        return self.emit("concat", inst.width, parts[::-1])
-
-    def on_usub_sat(self, inst: Inst):
-        a, b = inst.args
-        under = self.emit("icmp", 1, [a, b], "ult")
-        return self.emit("select", inst.width, [under, Const(0, inst.width), self.emit("sub", inst.width, [a, b])])
-
-    def on_uadd_sat(self, inst: Inst):
-        a, b = inst.args
-        total = self.emit("add", inst.width, [a, b])
-        over = self.emit("icmp", 1, [total, a], "ult")
-        return self.emit("select", inst.width, [over, Const(-1, inst.width), total])
-
-    def on_ctpop(self, inst: Inst):
-        total = Const(0, inst.width)
-        for at in range(inst.width):
-            bit = self.emit("slice", 1, [inst.args[0]], at)
-            wide = bit if inst.width == 1 else self.emit("zext", inst.width, [bit])
-            total = self.emit("add", inst.width, [total, wide])
-        return total
-
-    def on_ucmp(self, inst: Inst):
-        return self._three_way(inst, "u")
-
-    def on_scmp(self, inst: Inst):
-        return self._three_way(inst, "s")
-
-    def _three_way(self, inst: Inst, sign: str):
-        less = self.emit("icmp", 1, inst.args, sign + "lt")
-        more = self.emit("icmp", 1, inst.args, sign + "gt")
-        rest = self.emit("select", inst.width, [more, Const(1, inst.width), Const(0, inst.width)])
-        return self.emit("select", inst.width, [less, Const(-1, inst.width), rest])
-
 
 def _after_phis(block) -> int:
-    return next((k for k, i in enumerate(block.insts) if i.op not in ("phi", "pphi")), len(block.insts))
+    return next(
+        (k for k, i in enumerate(block.insts) if i.op not in ("phi", "pphi")), len(block.insts)
+    )

@@ -1,7 +1,8 @@
-"""On-chip memories: static arrays of the source, split into one memory per scalar field, and those into banks.
+"""On-chip memories: static arrays of the source, split into one memory per scalar field, and those
+into banks.
 
-An array of structs becomes one memory per scalar field of the struct; arrays inside of the struct are further
-dimensions. Partitioned dimensions choose a bank, the others form the word address.
+An array of structs becomes one memory per scalar field of the struct; arrays inside of the struct
+are further dimensions. Partitioned dimensions choose a bank, the others form the word address.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from .layout import Layout, split_commas, split_type
 
 @dataclass
 class Cell:
-    """Where a constant byte offset points: the field path, its dimensions and constant indices, its scalar."""
+    """Where a constant byte offset points: the field path, its dimensions and constant indices, its
+    scalar.
+    """
 
     path: tuple[int, ...]
     indices: list[int]
@@ -36,7 +39,9 @@ class Partition:
 
 @dataclass(frozen=True)
 class Access:
-    """A resolved access of one memory: bank, and word address = constant + sum(coefficient * value)."""
+    """A resolved access of one memory: bank, and word address = constant + sum(coefficient *
+    value).
+    """
 
     memory: Memory
     bank: tuple[int, ...]
@@ -45,7 +50,9 @@ class Access:
 
     @property
     def key(self):
-        """What can conflict with this access: a bank, or one element of a register file (None: any element)."""
+        """What can conflict with this access: a bank, or one element of a register file (None: any
+        element).
+        """
         if self.memory.is_registers:
             return (self.memory.name, None if self.terms else self.constant)
         return (self.memory.name, self.bank)
@@ -78,7 +85,9 @@ class Memory:
             self.split = [Partition("complete", 0, self.array.location)] * len(self.dims)
         self.word_dims = [self._words(d) for d in range(len(self.dims))]
         self.depth = math.prod(self.word_dims)
-        self.is_registers = self.depth == 1 and all(p is None or p.kind == "complete" for p in self.split)
+        self.is_registers = self.depth == 1 and all(
+            p is None or p.kind == "complete" for p in self.split
+        )
         if self.is_registers:
             self.depth = math.prod(self.dims)
             self.word_dims = list(self.dims)
@@ -91,11 +100,16 @@ class Memory:
         if part.kind == "complete":
             return 1
         if part.factor & (part.factor - 1) or not 1 < part.factor <= num:
-            raise HlsError(part.location, f"array_partition factor {part.factor} must be a power of two from 2 to {num}")
+            raise HlsError(
+                part.location,
+                f"array_partition factor {part.factor} must be a power of two from 2 to {num}",
+            )
         return -(-num // part.factor)
 
     def locate(self, indices: list[int], coefs: list[dict], loc: Location | None) -> Access:
-        """The bank and word address of an access with constant indices and coefficients per dimension."""
+        """The bank and word address of an access with constant indices and coefficients per
+        dimension.
+        """
         bank, constant, terms, stride = [], 0, {}, 1
         for d in reversed(range(len(self.dims))):
             index, coef = indices[d], {v: k for v, k in coefs[d].items() if k}
@@ -111,7 +125,9 @@ class Memory:
         ordered = tuple(sorted(((v, k) for v, k in terms.items() if k), key=lambda t: t[0].name))
         access = Access(self, tuple(bank), constant, ordered)
         if not ordered and not 0 <= constant < self.depth:
-            raise HlsError(loc, f"index {indices} is outside of array '{self.array.label}' {self.dims}")
+            raise HlsError(
+                loc, f"index {indices} is outside of array '{self.array.label}' {self.dims}"
+            )
         self.banks.setdefault(access.bank, None)
         return access
 
@@ -121,12 +137,22 @@ class Memory:
             if coef:
                 raise HlsError(loc, f"{what}: index it by constants and unrolled variables only")
             if not 0 <= index < self.dims[d]:
-                raise HlsError(loc, f"index {index} is outside of {what.split(' is ')[0]} ({self.dims[d]} elements)")
+                raise HlsError(
+                    loc,
+                    f"index {index} is outside of {what.split(' is ')[0]} ({self.dims[d]} "
+                    "elements)",
+                )
             return index, 0, {}
         if part.kind == "cyclic":
             if any(k % part.factor for k in coef.values()):
-                raise HlsError(loc, f"{what}: the bank (index modulo {part.factor}) must be a constant")
-            return index % part.factor, index // part.factor, {v: k // part.factor for v, k in coef.items()}
+                raise HlsError(
+                    loc, f"{what}: the bank (index modulo {part.factor}) must be a constant"
+                )
+            return (
+                index % part.factor,
+                index // part.factor,
+                {v: k // part.factor for v, k in coef.items()},
+            )
         words = self.word_dims[d]
         inside, reach = index % words, sum(k * unsigned_max(v) for v, k in coef.items())
         if any(k < 0 for k in coef.values()) or (coef and inside + reach >= words):
@@ -145,7 +171,7 @@ class Memory:
                 indices.insert(0, rest % self.word_dims[d])
                 rest //= self.word_dims[d]
             start = self.byte_offset + sum(
-                i * s for i, s in zip(self._element(bank, indices), self.strides)
+                i * s for i, s in zip(self._element(bank, indices), self.strides, strict=False)
             )
             raw = int.from_bytes(data[start : start + (self.bits + 7) // 8], "little")
             words.append(raw & ((1 << self.bits) - 1))
@@ -167,7 +193,9 @@ class Memory:
 
 
 class StaticArray:
-    """A static object of the source: its type, pragmas, contents, and one :class:`Memory` per scalar field."""
+    """A static object of the source: its type, pragmas, contents, and one :class:`Memory` per
+    scalar field.
+    """
 
     def __init__(self, name: str, kind: str, type_text: str, init: str, layout: Layout):
         self.name, self.type_text, self.layout = name, type_text, layout
@@ -178,7 +206,11 @@ class StaticArray:
         self.partition_all = False
         self.memories: dict[tuple, Memory] = {}
         size = layout.measure(type_text)[0]
-        self.data = None if init == "zeroinitializer" else bytes(_initial_bytes(layout, type_text, init, size))
+        self.data = (
+            None
+            if init == "zeroinitializer"
+            else bytes(_initial_bytes(layout, type_text, init, size))
+        )
         self.num_dims, rest = 0, type_text
         while match := re.fullmatch(r"\[(\d+) x (.*)\]", rest):
             self.num_dims, rest = self.num_dims + 1, match.group(2)
@@ -192,7 +224,9 @@ class StaticArray:
             self.partition_all = True
             return
         if not 1 <= dim <= self.num_dims:
-            raise HlsError(location, f"array '{self.label}' has {self.num_dims} dimensions, not {dim}")
+            raise HlsError(
+                location, f"array '{self.label}' has {self.num_dims} dimensions, not {dim}"
+            )
         self.partitions[dim - 1] = Partition(kind, factor, location)
 
     def cell(self, offset: int) -> Cell | None:
@@ -201,7 +235,9 @@ class StaticArray:
         while True:
             if match := re.fullmatch(r"i(\d+)", kind):
                 bits = int(match.group(1))
-                return Cell(tuple(path), indices, bits, offset) if offset < (bits + 7) // 8 else None
+                return (
+                    Cell(tuple(path), indices, bits, offset) if offset < (bits + 7) // 8 else None
+                )
             if match := re.fullmatch(r"\[(\d+) x (.*)\]", kind):
                 kind = match.group(2)
                 stride = self.layout.measure(kind)[0]
@@ -245,7 +281,9 @@ class StaticArray:
                 if quotient:
                     out[d][value] = sign * quotient
             if rest:
-                raise HlsError(loc, f"access of array '{self.label}' is not aligned to its elements")
+                raise HlsError(
+                    loc, f"access of array '{self.label}' is not aligned to its elements"
+                )
         return out
 
 
@@ -268,7 +306,7 @@ def _initial_bytes(layout: Layout, kind: str, text: str, size: int) -> bytearray
     if text.startswith('c"'):
         raw = re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m.group(1), 16)), text[2:-1])
         return bytearray(raw.encode("latin-1").ljust(size, b"\0"))
-    if match := re.fullmatch(r"i(\d+)", kind):
+    if re.fullmatch(r"i(\d+)", kind):
         value = {"true": 1, "false": 0}.get(text)
         value = int(text) if value is None else value
         return bytearray((value & ((1 << 8 * size) - 1)).to_bytes(size, "little"))
@@ -282,7 +320,7 @@ def _initial_bytes(layout: Layout, kind: str, text: str, size: int) -> bytearray
         places = [(k * step, inner) for k in range(len(items))]
     else:
         places = layout.fields(kind)
-    for (position, inner), item in zip(places, items):
+    for (position, inner), item in zip(places, items, strict=False):
         num = layout.measure(inner)[0]
         out[position : position + num] = _initial_bytes(layout, inner, split_type(item)[1], num)
     return out

@@ -10,7 +10,9 @@ from .errors import Location
 
 
 class Metadata:
-    """Reads locations on demand; a place inside the shim headers is reported where the shim was called."""
+    """Reads locations on demand; a place inside the shim headers is reported where the shim was
+    called.
+    """
 
     def __init__(self, text: str):
         self.nodes = {int(n): body for n, body in re.findall(r"^!(\d+) = (.*)$", text, re.M)}
@@ -51,4 +53,6 @@ class Metadata:
     def subprogram(self, number: int) -> Location | None:
         body = self.nodes.get(number, "")
         line = re.search(r"line: (\d+)", body)
-        return Location(self.file(self.reference(body, "file")), int(line.group(1))) if line else None
+        return (
+            Location(self.file(self.reference(body, "file")), int(line.group(1))) if line else None
+        )

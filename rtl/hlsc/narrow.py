@@ -1,8 +1,8 @@
 """Narrowing: every operation is computed in as few bits as its users look at and its range needs.
 
-Two facts meet here: demanded bits (backwards: nobody looks at the high bits) and ranges (forwards: the high bits are
-copies of the sign). An operation that shrinks is followed by an extension back to its old width, which costs nothing
-and folds into its users.
+Two facts meet here: demanded bits (backwards: nobody looks at the high bits) and ranges (forwards:
+the high bits are copies of the sign). An operation that shrinks is followed by an extension back to
+its old width, which costs nothing and folds into its users.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from .ir import EFFECTS, Const, Function, Inst
 from .ranges import Ranges, bits_needed
 
-_LOW = frozenset("add sub and or xor select phi".split())  # low result bits depend on equally low operand bits
+_LOW = frozenset(
+    "add sub and or xor select phi".split()
+)  # low result bits depend on equally low operand bits
 _ORDER = frozenset("smin smax umin umax".split())
 
 
@@ -142,7 +144,8 @@ class _Narrowing:
         inst.width = bits
         if op == "phi":
             inst.incoming = {
-                source: Const(v.value, bits) if isinstance(v, Const) else v for source, v in inst.incoming.items()
+                source: Const(v.value, bits) if isinstance(v, Const) else v
+                for source, v in inst.incoming.items()
             }
         elif op == "select":
             inst.args = [inst.args[0], self.cast(inst.args[1], bits), self.cast(inst.args[2], bits)]

@@ -1,7 +1,9 @@
-"""``#pragma HLS``: reads the preprocessed source, checks every pragma and rewrites it into something clang keeps.
+"""``#pragma HLS``: reads the preprocessed source, checks every pragma and rewrites it into
+something clang keeps.
 
-A pragma that belongs to an object or a loop becomes a call of a ``__hls_*`` marker at the same place, so that clang
-itself resolves names, constants and templates; ``unroll`` becomes clang's own loop pragma. All lines keep their numbers.
+A pragma that belongs to an object or a loop becomes a call of a ``__hls_*`` marker at the same
+place, so that clang itself resolves names, constants and templates; ``unroll`` becomes clang's own
+loop pragma. All lines keep their numbers.
 """
 
 from __future__ import annotations
@@ -33,9 +35,22 @@ _ALLOWED = {  # pragma -> options with a value, bare words
         {"inter", "raw", "war", "waw", "true", "false"},
     ),
     "stream": ({"variable", "depth"}, set()),
-    "interface": ({"mode", "port", "bundle", "offset", "depth", "latency", "max_read_burst_length",
-                   "max_write_burst_length", "num_read_outstanding", "num_write_outstanding", "max_widen_bitwidth"},
-                  {"m_axi", "s_axilite", "ap_ctrl_hs", "ap_none"}),
+    "interface": (
+        {
+            "mode",
+            "port",
+            "bundle",
+            "offset",
+            "depth",
+            "latency",
+            "max_read_burst_length",
+            "max_write_burst_length",
+            "num_read_outstanding",
+            "num_write_outstanding",
+            "max_widen_bitwidth",
+        },
+        {"m_axi", "s_axilite", "ap_ctrl_hs", "ap_none"},
+    ),
     "dataflow": (set(), set()),
     "inline": (set(), {"off", "recursive"}),
     "bind_storage": ({"variable", "type", "impl", "latency"}, set()),
@@ -45,7 +60,9 @@ _ALLOWED = {  # pragma -> options with a value, bare words
 
 @dataclass
 class Pragma:
-    """One pragma: its options by lower-case name, its place, and for loop pragmas the pipelined loop it is in."""
+    """One pragma: its options by lower-case name, its place, and for loop pragmas the pipelined
+    loop it is in.
+    """
 
     kind: str
     options: dict[str, str]
@@ -65,7 +82,7 @@ class _Token:
 
 @dataclass
 class _Scope:
-    """An open brace: of a loop body (``loop`` is the index of its keyword token) or anything else."""
+    """An open brace: of a loop body (``loop``: index of its keyword token) or anything else."""
 
     loop: int | None
     only_pragmas: bool = True
@@ -88,7 +105,9 @@ def tokenize(text: str) -> list[_Token]:
         value = match.group(0)
         tokens.append(_Token(kind, value, Location(file, line), system))
         if kind == "line":
-            number, name, flags = re.match(r'[ \t]*#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"([^"]*)"(.*)', value).groups()
+            number, name, flags = re.match(
+                r'[ \t]*#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"([^"]*)"(.*)', value
+            ).groups()
             file, line, system = name, int(number) - 1, "3" in flags.split()
         else:
             line += value.count("\n")
@@ -104,7 +123,10 @@ def parse_pragma(token: _Token) -> Pragma | None:
     parts = body.split()
     kind = parts[0].lower() if parts else ""
     if kind not in _ALLOWED:
-        raise HlsError(token.location, f"pragma HLS {kind} is not supported; supported are {', '.join(sorted(_ALLOWED))}")
+        raise HlsError(
+            token.location,
+            f"pragma HLS {kind} is not supported; supported are {', '.join(sorted(_ALLOWED))}",
+        )
     named, bare = _ALLOWED[kind]
     pragma = Pragma(kind, {}, set(), token.location)
     for part in parts[1:]:
@@ -129,7 +151,9 @@ class _Rewriter:
         self.out = [t.text for t in tokens]
         self.result = Rewritten("")
         self.scopes: list[_Scope] = []
-        self.body_of: dict[int, int] = {}  # token index of a loop body's '{' -> token index of its keyword
+        self.body_of: dict[
+            int, int
+        ] = {}  # token index of a loop body's '{' -> token index of its keyword
         self.unrolled: set[int] = set()
         self.tails: set[int] = set()  # 'while' tokens that end a do loop
 
@@ -164,7 +188,12 @@ class _Rewriter:
     def next_code(self, index: int) -> int:
         """Index of the next token that is neither space nor a pragma."""
         index += 1
-        while index < len(self.tokens) and self.tokens[index].kind in ("space", "newline", "line", "pragma"):
+        while index < len(self.tokens) and self.tokens[index].kind in (
+            "space",
+            "newline",
+            "line",
+            "pragma",
+        ):
             index += 1
         return index
 
@@ -186,7 +215,9 @@ class _Rewriter:
         start = self.next_code(keyword)
         if self.tokens[keyword].text == "do":
             if self.tokens[start].text != "{":
-                raise HlsError(self.tokens[keyword].location, "the body of a do loop must be in braces")
+                raise HlsError(
+                    self.tokens[keyword].location, "the body of a do loop must be in braces"
+                )
             self.tails.add(self.next_code(self.skip_group(start)))
         else:
             start = self.next_code(self.skip_group(start))
@@ -209,12 +240,16 @@ class _Rewriter:
     def variable(self, pragma: Pragma) -> str:
         name = pragma.options.get("variable", "")
         if not re.fullmatch(r"[A-Za-z_]\w*(::\w+)*", name):
-            raise HlsError(pragma.location, f"pragma HLS {pragma.kind} needs variable=<name>, not '{name}'")
+            raise HlsError(
+                pragma.location, f"pragma HLS {pragma.kind} needs variable=<name>, not '{name}'"
+            )
         return f"(const void *)&{name}"
 
     def on_pipeline(self, pragma: Pragma, scope: _Scope) -> str:
         if scope.loop is None or not scope.only_pragmas:
-            raise HlsError(pragma.location, "pragma HLS pipeline must be the first line of a loop body")
+            raise HlsError(
+                pragma.location, "pragma HLS pipeline must be the first line of a loop body"
+            )
         if "off" in pragma.words:
             return ""
         scope.pipeline = len(self.result.pragmas)
@@ -223,7 +258,9 @@ class _Rewriter:
 
     def on_unroll(self, pragma: Pragma, scope: _Scope) -> str:
         if scope.loop is None or not scope.only_pragmas:
-            raise HlsError(pragma.location, "pragma HLS unroll must be the first line of a loop body in braces")
+            raise HlsError(
+                pragma.location, "pragma HLS unroll must be the first line of a loop body in braces"
+            )
         if "off" not in pragma.words:
             self.unrolled.add(scope.loop)
         return ""
@@ -231,23 +268,43 @@ class _Rewriter:
     def on_dependence(self, pragma: Pragma, scope: _Scope) -> str:
         loop = scope.pipeline
         if loop is None:
-            raise HlsError(pragma.location, "pragma HLS dependence must follow the pipeline pragma of its loop")
+            raise HlsError(
+                pragma.location, "pragma HLS dependence must follow the pipeline pragma of its loop"
+            )
         words, options = pragma.words, {k: v.lower() for k, v in pragma.options.items()}
         if "inter" not in words and options.get("type") != "inter":
-            raise HlsError(pragma.location, "pragma HLS dependence: only inter (between iterations) is supported")
+            raise HlsError(
+                pragma.location,
+                "pragma HLS dependence: only inter (between iterations) is supported",
+            )
         dependent = "true" in words or options.get("dependent") == "true"
         if dependent != ("distance" in options):
-            raise HlsError(pragma.location, "pragma HLS dependence: give 'false', or 'true' with distance=<iterations>")
+            raise HlsError(
+                pragma.location,
+                "pragma HLS dependence: give 'false', or 'true' with distance=<iterations>",
+            )
         pragma.loop_index = loop
-        return self.marker(pragma, f"__hls_dependence({self.variable(pragma)}, @, ({options.get('distance', '0')}));")
+        return self.marker(
+            pragma,
+            f"__hls_dependence({self.variable(pragma)}, @, ({options.get('distance', '0')}));",
+        )
 
     def on_array_partition(self, pragma: Pragma, scope: _Scope) -> str:
-        kind = (pragma.words or {pragma.options.get("type", "complete")}) & {"complete", "cyclic", "block"}
+        kind = (pragma.words or {pragma.options.get("type", "complete")}) & {
+            "complete",
+            "cyclic",
+            "block",
+        }
         if len(kind) != 1:
-            raise HlsError(pragma.location, "pragma HLS array_partition needs one of complete, cyclic, block")
+            raise HlsError(
+                pragma.location, "pragma HLS array_partition needs one of complete, cyclic, block"
+            )
         pragma.words = kind
         if ("factor" in pragma.options) == ("complete" in kind):
-            raise HlsError(pragma.location, "pragma HLS array_partition: factor=<banks> goes with cyclic and block only")
+            raise HlsError(
+                pragma.location,
+                "pragma HLS array_partition: factor=<banks> goes with cyclic and block only",
+            )
         factor, dim = pragma.options.get("factor", "0"), pragma.options.get("dim", "1")
         return self.marker(pragma, f"__hls_array({self.variable(pragma)}, @, ({factor}), ({dim}));")
 

@@ -1,6 +1,7 @@
 """Value ranges: for every operation the smallest and largest signed value that it can have.
 
-A forward fixpoint with widening. Values that stay in a loop (or go down a branch) are refined by its condition.
+A forward fixpoint with widening. Values that stay in a loop (or go down a branch) are refined by
+its condition.
 """
 
 from __future__ import annotations
@@ -10,10 +11,30 @@ from bisect import bisect_left, bisect_right
 from .ir import Const, Function, Inst
 
 _MAX_GROWTH = 8
-_INVERSE = {"eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "sgt": "sle", "sle": "sgt", "ult": "uge", "uge": "ult",
-            "ugt": "ule", "ule": "ugt"}
-_SWAPPED = {"eq": "eq", "ne": "ne", "slt": "sgt", "sgt": "slt", "sle": "sge", "sge": "sle", "ult": "ugt", "ugt": "ult",
-            "ule": "uge", "uge": "ule"}
+_INVERSE = {
+    "eq": "ne",
+    "ne": "eq",
+    "slt": "sge",
+    "sge": "slt",
+    "sgt": "sle",
+    "sle": "sgt",
+    "ult": "uge",
+    "uge": "ult",
+    "ugt": "ule",
+    "ule": "ugt",
+}
+_SWAPPED = {
+    "eq": "eq",
+    "ne": "ne",
+    "slt": "sgt",
+    "sgt": "slt",
+    "sle": "sge",
+    "sge": "sle",
+    "ult": "ugt",
+    "ugt": "ult",
+    "ule": "uge",
+    "uge": "ule",
+}
 
 
 def full(width: int) -> tuple[int, int]:
@@ -68,7 +89,10 @@ class Ranges:
             old = self.known.get(inst)
             if inst.op == "phi":
                 new = self._phi(inst, block)
-            elif any(isinstance(a, Inst) and a.width and a.op != "arg" and a not in self.known for a in inst.args):
+            elif any(
+                isinstance(a, Inst) and a.width and a.op != "arg" and a not in self.known
+                for a in inst.args
+            ):
                 continue
             else:
                 new = _transfer(inst, [self(a) for a in inst.args])
@@ -110,7 +134,7 @@ class Ranges:
         return total
 
     def _refine(self, value, lo: int, hi: int, source: str, block):
-        """Narrow a value that flows along the edge ``source`` -> ``block`` by the branch condition."""
+        """Narrow a value on the edge ``source`` -> ``block`` by the branch condition."""
         if isinstance(value, Const):
             return lo, hi
         if source == "latch":
@@ -128,7 +152,9 @@ def _assume(value, lo, hi, cond, truth: bool, ranges, depth: int):
     if isinstance(cond, Const) or depth == 0:
         return lo, hi
     if cond.op == "xor" and cond.width == 1 and isinstance(cond.args[1], Const):
-        return _assume(value, lo, hi, cond.args[0], truth ^ bool(cond.args[1].value), ranges, depth - 1)
+        return _assume(
+            value, lo, hi, cond.args[0], truth ^ bool(cond.args[1].value), ranges, depth - 1
+        )
     if (cond.op == "and" and truth or cond.op == "or" and not truth) and cond.width == 1:
         for part in cond.args:
             lo, hi = _assume(value, lo, hi, part, truth, ranges, depth - 1)

@@ -1,8 +1,9 @@
 """Scheduling: which cycle every operation issues in.
 
-Blocks are list-scheduled. Pipelined loops are modulo-scheduled: operations go as early as operands, chaining delays and
-ports allow; a violated loop-carried constraint raises the earliest cycle of its target, and the walk is repeated until
-nothing moves. If that cannot end, the initiation interval grows by one.
+Blocks are list-scheduled. Pipelined loops are modulo-scheduled: operations go as early as operands,
+chaining delays and ports allow; a violated loop-carried constraint raises the earliest cycle of its
+target, and the walk is repeated until nothing moves. If that cannot end, the initiation interval
+grows by one.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class _Scheduler:
         self.why = ""
 
     def _speculate(self) -> None:
-        """Loads run unconditionally unless their bank has more loads than cycles; then conditions share the port."""
+        """Loads run unconditionally unless their bank has more loads than cycles; then conditions
+        share the port.
+        """
         if not self.loop:
             return
         count = Counter(p for i, p in self.ports.items() if p and i.op == "ld")
@@ -85,7 +88,9 @@ class _Scheduler:
                 raise HlsError(self.loop.location, f"the loop cannot be pipelined ({self.why})")
         self.loop.ii, self.loop.num_ops = ii, len(self.insts)
         sink(self.block, self.deps, self.ports, self.times)
-        self.loop.depth = self.block.num_cycles = max([ii] + [i.time + i.latency + 1 for i in self.insts])
+        self.loop.depth = self.block.num_cycles = max(
+            [ii] + [i.time + i.latency + 1 for i in self.insts]
+        )
         self.loop.why = self.why if ii > self.loop.target_ii else ""
 
     def _resource_ii(self) -> int:
@@ -109,11 +114,18 @@ class _Scheduler:
                 if isinstance(value, Inst) and value in self.here:
                     need = value.time + value.latency + 1 - ii
                     if need > phi.time:
-                        moved = self.raise_to(phi, need, earliest, raises, f"recurrence through '{phi.name}'") or moved
+                        moved = (
+                            self.raise_to(
+                                phi, need, earliest, raises, f"recurrence through '{phi.name}'"
+                            )
+                            or moved
+                        )
             for dep in self.carried:
                 need = dep.src.time + dep.delay - ii * dep.distance
                 if need > dep.dst.time:
-                    moved = self.raise_to(dep.dst, need, earliest, raises, self.reason(dep)) or moved
+                    moved = (
+                        self.raise_to(dep.dst, need, earliest, raises, self.reason(dep)) or moved
+                    )
             if not moved:
                 return self.exit_in_time(ii)
             if raises and max(raises.values()) > _MAX_RAISES:
@@ -138,14 +150,27 @@ class _Scheduler:
     def reason(dep) -> str:
         if dep.src.op in BLOCKING:
             return f"order of accesses of argument {dep.src.aux['port']}"
-        lines = f" (lines {dep.src.loc.line} and {dep.dst.loc.line})" if dep.src.loc and dep.dst.loc else ""
-        return f"dependence between iterations through array '{dep.src.aux.memory.array.label}'{lines}"
+        lines = (
+            f" (lines {dep.src.loc.line} and {dep.dst.loc.line})"
+            if dep.src.loc and dep.dst.loc
+            else ""
+        )
+        return (
+            f"dependence between iterations through array '{dep.src.aux.memory.array.label}'{lines}"
+        )
 
     # ------------------------------------------------------------------ one walk
     def place(self, ii: int, earliest=None) -> bool:
-        """Give every operation its cycle; False if a port has no free slot. ``ii`` 0: no wrapping."""
+        """Give every operation its cycle; False: a port has no free slot. ``ii`` 0: no wrapping."""
         used: dict = defaultdict(list)
-        earliest, here, forward, times, ports, budget = earliest or {}, self.here, self.forward, self.times, self.ports, self.budget
+        earliest, here, forward, times, ports, budget = (
+            earliest or {},
+            self.here,
+            self.forward,
+            self.times,
+            self.ports,
+            self.budget,
+        )
         for inst in self.insts:
             delay_ns, latency, ready_ns = times[inst]
             time, offset = earliest.get(inst, 0), 0.0
@@ -187,4 +212,6 @@ class _Scheduler:
     @staticmethod
     def can_share(guards, other: Inst, inst: Inst, time: int) -> bool:
         """Two operations that exclude each other in the same iteration and cycle share a port."""
-        return guards is not None and other.time == time and guards.exclusive(other.guard, inst.guard)
+        return (
+            guards is not None and other.time == time and guards.exclusive(other.guard, inst.guard)
+        )

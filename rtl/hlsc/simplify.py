@@ -1,6 +1,7 @@
 """Local clean-up: folding, value numbering with reuse of loads, removal of what nothing uses.
 
-The optimiser did the real work; this pass tidies up what address arithmetic, predicates and narrowing add.
+The optimiser did the real work; this pass tidies up what address arithmetic, predicates and
+narrowing add.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ def evaluate(op: str, width: int, args: list[Const], aux) -> int | None:
     a = args[0].value
     b = args[1].value if len(args) > 1 else 0
     if op in ("add", "sub", "mul", "and", "or", "xor"):
-        return {"add": a + b, "sub": a - b, "mul": a * b, "and": a & b, "or": a | b, "xor": a ^ b}[op]
+        return {"add": a + b, "sub": a - b, "mul": a * b, "and": a & b, "or": a | b, "xor": a ^ b}[
+            op
+        ]
     if op in ("shl", "lshr", "ashr"):
         if b >= width:
             return 0
@@ -51,11 +54,13 @@ def evaluate(op: str, width: int, args: list[Const], aux) -> int | None:
 
 def compare(cc: str, a: Const, b: Const) -> bool:
     x, y = (a.signed, b.signed) if cc[0] == "s" else (a.value, b.value)
-    return {"eq": x == y, "ne": x != y, "gt": x > y, "ge": x >= y, "lt": x < y, "le": x <= y}[cc[-2:]]
+    return {"eq": x == y, "ne": x != y, "gt": x > y, "ge": x >= y, "lt": x < y, "le": x <= y}[
+        cc[-2:]
+    ]
 
 
 def fold(inst: Inst):
-    """A simpler operand that equals the result, or None; may also rewrite the instruction in place."""
+    """A simpler operand that equals the result, or None; may rewrite the instruction in place."""
     args, op = inst.args, inst.op
     if op in PURE and all(isinstance(a, Const) for a in args) and not (op == "mul" and inst.aux):
         value = evaluate(op, inst.width, args, inst.aux)
@@ -168,7 +173,14 @@ def _fold_shift(inst: Inst):
     if amount.value >= inst.width and inst.op != "ashr":
         return Const(0, inst.width)
     if inst.op in ("lshr", "ashr") and amount.value < inst.width:
-        part = Inst("slice", inst.width - amount.value, [inst.args[0]], aux=amount.value, loc=inst.loc, name=inst.name + ".h")
+        part = Inst(
+            "slice",
+            inst.width - amount.value,
+            [inst.args[0]],
+            aux=amount.value,
+            loc=inst.loc,
+            name=inst.name + ".h",
+        )
         inst.op, inst.args, inst.aux = ("zext" if inst.op == "lshr" else "sext"), [part], None
         return ("before", part)
     return None
@@ -272,7 +284,11 @@ class _Numbering:
         """A phi takes the low bits of its operands: look through extensions."""
         for source, value in inst.incoming.items():
             value = self.get(value)
-            while isinstance(value, Inst) and value.op in ("zext", "sext", "trunc") and value.args[0].width >= inst.width:
+            while (
+                isinstance(value, Inst)
+                and value.op in ("zext", "sext", "trunc")
+                and value.args[0].width >= inst.width
+            ):
                 value = self.get(value.args[0])
             inst.incoming[source] = value
         self.out.append(inst)
@@ -282,15 +298,30 @@ class _Numbering:
             args = tuple(inst.args)
             if inst.op in _COMMUTATIVE and not (inst.op == "mul" and inst.aux):
                 args = tuple(sorted(args, key=id))
-            return (inst.op, inst.width, args, inst.aux if inst.op in ("icmp", "slice", "mul") else None)
+            return (
+                inst.op,
+                inst.width,
+                args,
+                inst.aux if inst.op in ("icmp", "slice", "mul") else None,
+            )
         if inst.op == "ld":
-            return ("ld", inst.aux.memory.name, inst.aux.bank, tuple(inst.args), self.version(inst.aux))
+            return (
+                "ld",
+                inst.aux.memory.name,
+                inst.aux.bank,
+                tuple(inst.args),
+                self.version(inst.aux),
+            )
         return None
 
     def version(self, access):
         """Changes with every store that may write what this access reads."""
         name, _ = key = access.key
-        return (self.epoch.get(key, 0), self.epoch.get((name, "any"), 0), self.epoch.get((name, "all"), 0) if key[1] is None else 0)
+        return (
+            self.epoch.get(key, 0),
+            self.epoch.get((name, "any"), 0),
+            self.epoch.get((name, "all"), 0) if key[1] is None else 0,
+        )
 
     def store(self, inst: Inst) -> None:
         name, which = key = inst.aux.key

@@ -1,8 +1,10 @@
-"""Fewer pipeline registers: operations of a pipelined loop move to later cycles where that shortens lifetimes.
+"""Fewer pipeline registers: operations of a pipelined loop move to later cycles where that shortens
+lifetimes.
 
-Scheduling is as soon as possible, so a value that is ready early but needed late would be carried through many stages. An
-operation moves to the cycle before its first user (a phi: to the cycle of its first user) if the bits that its result is
-carried less outweigh the bits that its operands are carried more. Depth, II and all constraints stay as they are.
+Scheduling is as soon as possible, so a value that is ready early but needed late would be carried
+through many stages. An operation moves to the cycle before its first user (a phi: to the cycle of
+its first user) if the bits that its result is carried less outweigh the bits that its operands are
+carried more. Depth, II and all constraints stay as they are.
 """
 
 from __future__ import annotations
@@ -25,8 +27,12 @@ class _Sinking:
         self.block, self.ports, self.times, self.ii = block, ports, times, block.loop.ii
         self.here = set(block.insts)
         self.uses: dict[Inst, list[Inst]] = defaultdict(list)  # value -> operations that read it
-        self.reads: dict[Inst, list[Inst]] = {}  # operation -> values of this block, extensions looked through
-        self.latches: dict[Inst, list[Inst]] = defaultdict(list)  # value -> phis that take it for the next iteration
+        self.reads: dict[
+            Inst, list[Inst]
+        ] = {}  # operation -> values of this block, extensions looked through
+        self.latches: dict[Inst, list[Inst]] = defaultdict(
+            list
+        )  # value -> phis that take it for the next iteration
         self.after = defaultdict(list)  # src -> [(dst, delay, distance)]
         for dep in deps:
             self.after[dep.src].append((dep.dst, dep.delay, dep.distance))
@@ -76,7 +82,9 @@ class _Sinking:
         for value in self.reads:
             last = max((u.time for u in self.uses[value]), default=0)
             last = max([last, *(phi.time for phi in self.latches[value])])
-            total += max(0, last - (value.time if value.op != "ld" else self.ready(value))) * value.width
+            total += (
+                max(0, last - (value.time if value.op != "ld" else self.ready(value))) * value.width
+            )
         return total
 
     @staticmethod
@@ -98,7 +106,9 @@ class _Sinking:
             gap = inst.latency + 1 if inst.op == "ld" else max(inst.latency, 1)
             bounds = [u.time - gap for u in self.uses[inst]]
         bounds += [phi.time + self.ii - 1 - inst.latency for phi in self.latches[inst]]
-        bounds += [dst.time + self.ii * distance - delay for dst, delay, distance in self.after[inst]]
+        bounds += [
+            dst.time + self.ii * distance - delay for dst, delay, distance in self.after[inst]
+        ]
         if self.source(self.block.term.cond) is inst:
             bounds.append(self.ii - 1 - inst.latency)
         return min(bounds, default=inst.time)
@@ -115,7 +125,9 @@ class _Sinking:
         return last
 
     def gain(self, inst: Inst, target: int) -> float:
-        """Estimated register bits saved by a move; users of one operand are expected to move together."""
+        """Estimated register bits saved by a move; users of one operand are expected to move
+        together.
+        """
         saved = (target - inst.time) * inst.width
         if inst.op == "phi":
             value = self.source(inst.incoming["latch"])
@@ -126,7 +138,11 @@ class _Sinking:
             if alone and self.movable(value):
                 continue  # it will follow
             last = self.last_use(value, inst)
-            saved -= (max(0, target - last) - max(0, inst.time - last)) * value.width / len(self.uses[value])
+            saved -= (
+                (max(0, target - last) - max(0, inst.time - last))
+                * value.width
+                / len(self.uses[value])
+            )
         return saved
 
     def try_move(self, inst: Inst) -> bool:

@@ -1,6 +1,8 @@
-"""Delay model: how long an operation takes, in nanoseconds of a mid-range FPGA, and in how many cycles.
+"""Delay model: how long an operation takes, in nanoseconds of a mid-range FPGA, and in how many
+cycles.
 
-The figures are estimates for scheduling only; they decide where registers go, never what is computed.
+The figures are estimates for scheduling only; they decide where registers go, never what is
+computed.
 """
 
 from __future__ import annotations
@@ -8,12 +10,16 @@ from __future__ import annotations
 from .errors import HlsError
 from .ir import Const, Inst
 
-USABLE = 0.84  # share of the clock period that operations may fill; the rest is setup time and routing
+USABLE = (
+    0.84  # share of the clock period that operations may fill; the rest is setup time and routing
+)
 _FREE = frozenset("zext sext trunc slice concat phi".split())
 
 
 def timing(inst: Inst, budget_ns: float) -> tuple[float, int, float]:
-    """(combinational ns, latency in cycles, ns after the clock edge at which a registered result is ready)."""
+    """(combinational ns, latency in cycles, ns after the clock edge at which a registered result is
+    ready).
+    """
     op, args = inst.op, inst.args
     if op in _FREE:
         return 0.0, 0, 0.0
@@ -43,7 +49,9 @@ def timing(inst: Inst, budget_ns: float) -> tuple[float, int, float]:
 
 
 def _multiply(inst: Inst, budget_ns: float) -> tuple[float, int, float]:
-    """A product is registered; wide ones get more registers, which synthesis moves into the multiplier."""
+    """A product is registered; wide ones get more registers, which synthesis moves into the
+    multiplier.
+    """
     widest = max(a.width for a in inst.args)
     total_ns = 3.0 if widest <= 18 else 4.0 + 0.15 * max(0, widest - 25)
     cycles = 1 if widest <= 18 else 3

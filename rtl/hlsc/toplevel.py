@@ -1,8 +1,9 @@
-"""The two top modules: the dataflow kernel (processes, FIFOs, AXI masters) and its wrapper with AXI4-Lite registers."""
+"""The dataflow kernel: processes, FIFOs, AXI masters and the deadlock detector in one module."""
 
+# ruff: noqa: E501 (text of generated code)
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .dataflow import Top
 from .emit import ProcessEmitter
@@ -48,7 +49,13 @@ def axi_ports(prefix: str, bits: int) -> list[tuple[str, int, str]]:
     return [(direction, width, f"{prefix}_{name}") for direction, width, name in out]
 
 
-_CONSTANTS = {"awid": "1'b0", "awlock": "1'b0", "awcache": "4'b0011", "awprot": "3'b000", "awqos": "4'b0000"}
+_CONSTANTS = {
+    "awid": "1'b0",
+    "awlock": "1'b0",
+    "awcache": "4'b0011",
+    "awprot": "3'b000",
+    "awqos": "4'b0000",
+}
 
 
 @dataclass
@@ -100,7 +107,9 @@ class KernelBuilder:
         signals = {"clk": "clk", "rst": "rst", "start": "start", "done": f"done_{label}"}
         signals |= {"stalled": f"stalled_{label}", "deadlock": "deadlock"}
         self.wires += [f"wire done_{label}, stalled_{label};"]
-        for index, (arg, actual) in enumerate(zip(emitter.function.args, call.actuals)):
+        for index, (arg, actual) in enumerate(
+            zip(emitter.function.args, call.actuals, strict=False)
+        ):
             if arg.width:
                 literal = actual.lstrip("-").isdigit() or actual in ("true", "false")
                 value = {"true": 1, "false": 0}.get(actual, actual)
@@ -112,7 +121,10 @@ class KernelBuilder:
             elif actual in kinds:
                 self.argument(emitter, index, actual, signals, call)
             else:
-                raise HlsError(call.location, f"argument {index + 1} of {label} is neither a stream nor an argument of the top")
+                raise HlsError(
+                    call.location,
+                    f"argument {index + 1} of {label} is neither a stream nor an argument of the top",
+                )
         self.instances.append(connect(emitter.module_name, f"u_{label}", {}, signals))
 
     def stream_end(self, emitter, index: int, stream, signals, call) -> None:
@@ -124,7 +136,10 @@ class KernelBuilder:
         width = emitter.channels[index, ops[0]]["widths"][0]
         end = "reader" if ops[0] == "rd" else "writer"
         if getattr(stream, end):
-            raise HlsError(call.location, f"stream '{stream.name}' has two {end}s ({getattr(stream, end)} and {label})")
+            raise HlsError(
+                call.location,
+                f"stream '{stream.name}' has two {end}s ({getattr(stream, end)} and {label})",
+            )
         setattr(stream, end, label)
         stream.width = width
         letter = "r" if end == "reader" else "w"
@@ -137,7 +152,10 @@ class KernelBuilder:
         if index not in emitter.outputs and not ops:
             raise HlsError(call.location, f"argument '{actual}' is never used by process {label}")
         if actual in self.used_by:
-            raise HlsError(call.location, f"argument '{actual}' is used by two processes ({self.used_by[actual]} and {label})")
+            raise HlsError(
+                call.location,
+                f"argument '{actual}' is used by two processes ({self.used_by[actual]} and {label})",
+            )
         self.used_by[actual] = label
         if index in emitter.outputs:
             width = emitter.outputs[index]
@@ -146,11 +164,18 @@ class KernelBuilder:
             signals[f"out_{name}"] = f"out_{clean(actual)}"
             return
         if actual not in self.top.bundles:
-            raise HlsError(call.location, f"argument '{actual}' needs #pragma HLS interface m_axi port={actual} bundle=<name>")
-        widths = {w for op in ops if op in ("mrd", "mwr") for w in emitter.channels[index, op]["widths"]}
+            raise HlsError(
+                call.location,
+                f"argument '{actual}' needs #pragma HLS interface m_axi port={actual} bundle=<name>",
+            )
+        widths = {
+            w for op in ops if op in ("mrd", "mwr") for w in emitter.channels[index, op]["widths"]
+        }
         bits = next(iter(widths), 64)
         if bits not in (8, 16, 32, 64, 128, 256, 512, 1024):
-            raise HlsError(call.location, f"argument '{actual}': an AXI port cannot be {bits} bits wide")
+            raise HlsError(
+                call.location, f"argument '{actual}': an AXI port cannot be {bits} bits wide"
+            )
         self.axi[actual] = {"bits": bits, "ops": ops}
         for op in ops:
             wanted = _READ_SIGNALS if op in ("mrq", "mrd") else _WRITE_SIGNALS
@@ -166,11 +191,18 @@ class KernelBuilder:
             raise HlsError(None, f"{self.top.name}: stream '{stream.name}' has no {missing}")
         name = clean(stream.name)
         for letter in "wr":
-            self.wires += [f"wire {name}_{letter}valid, {name}_{letter}ready;", f"wire {vector(stream.width)}{name}_{letter}data;"]
+            self.wires += [
+                f"wire {name}_{letter}valid, {name}_{letter}ready;",
+                f"wire {vector(stream.width)}{name}_{letter}data;",
+            ]
         ports = {"clk": "clk", "rst": "rst"}
         for letter, side in (("w", "write"), ("r", "read")):
-            ports |= {f"{side}_{part}": f"{name}_{letter}{part}" for part in ("valid", "ready", "data")}
-        self.instances.append(connect("hls_fifo", f"u_{name}", {"WIDTH": stream.width, "DEPTH": stream.depth}, ports))
+            ports |= {
+                f"{side}_{part}": f"{name}_{letter}{part}" for part in ("valid", "ready", "data")
+            }
+        self.instances.append(
+            connect("hls_fifo", f"u_{name}", {"WIDTH": stream.width, "DEPTH": stream.depth}, ports)
+        )
 
     def master(self, name: str, port: dict) -> None:
         bits, axi, short = port["bits"], f"m_axi_{self.top.bundles[name]}", clean(name)
@@ -178,11 +210,17 @@ class KernelBuilder:
         self.ports.append(f"input wire [63:0] base_{short}")
         for direction, width, signal in axi_ports(axi, bits):
             self.ports.append(f"{direction} wire {vector(width)}{signal}")
-        for side, signals, ops in (("read", _READ_SIGNALS, ("mrq", "mrd")), ("write", _WRITE_SIGNALS, ("mwq", "mwr", "mwb"))):
+        for side, signals, ops in (
+            ("read", _READ_SIGNALS, ("mrq", "mrd")),
+            ("write", _WRITE_SIGNALS, ("mwq", "mwr", "mwb")),
+        ):
             self.wires.append(f"wire [1:0] {short}_{side}_error;")
             self.wires.append(f"wire {short}_{side}_idle;")
             if not any(op in port["ops"] for op in ops):
-                self.instances += [f"assign {short}_{side}_error = 2'b00;", f"assign {short}_{side}_idle = 1'b1;"]
+                self.instances += [
+                    f"assign {short}_{side}_error = 2'b00;",
+                    f"assign {short}_{side}_idle = 1'b1;",
+                ]
                 continue
             self.declare(short, signals, bits, port["ops"])
             connections = {"clk": "clk", "rst": "rst", "clear": "clear", "base": f"base_{short}"}
@@ -190,13 +228,19 @@ class KernelBuilder:
             connections |= {s: f"{short}_{s}" for s in signals}
             for direction, _, signal in axi_ports(axi, bits):
                 part = signal.removeprefix(axi + "_")
-                ours = part[:2] == "ar" or part[0] == "r" if side == "read" else part[:2] == "aw" or part[0] in "wb"
+                ours = (
+                    part[:2] == "ar" or part[0] == "r"
+                    if side == "read"
+                    else part[:2] == "aw" or part[0] in "wb"
+                )
                 plain = part.replace("ar", "aw") if part.startswith("ar") else part
                 if ours and plain not in _CONSTANTS and part not in ("rid", "bid"):
                     connections[f"m_axi_{part}"] = signal
                     if direction == "output":
                         driven.add(signal)
-            self.instances.append(connect(f"hls_axi_{side}", f"u_{short}_{side}", {"DATA_BITS": bits}, connections))
+            self.instances.append(
+                connect(f"hls_axi_{side}", f"u_{short}_{side}", {"DATA_BITS": bits}, connections)
+            )
         for direction, width, signal in axi_ports(axi, bits):
             if direction == "output" and signal not in driven:
                 part = signal.removeprefix(axi + "_").replace("ar", "aw", 1)
@@ -207,7 +251,9 @@ class KernelBuilder:
         """Wires between process and master; what the process does not use is idle."""
         used = {s for op in ops for s in _SIGNALS_OF[op]}
         for signal in signals:
-            width = bits if signal.endswith("data") else 32 if signal.endswith(("addr", "len")) else 1
+            width = (
+                bits if signal.endswith("data") else 32 if signal.endswith(("addr", "len")) else 1
+            )
             self.wires.append(f"wire {vector(width)}{short}_{signal};")
             driven_by_process = {s for group in _SIGNALS_OF.values() for s in group}
             if signal in driven_by_process and signal not in used:
@@ -221,7 +267,9 @@ class KernelBuilder:
         errors = [f"{clean(n)}_{side}_error" for n in self.axi for side in ("read", "write")]
         self.wires += ["wire deadlock;", "logic start_reg;", "wire clear = start & !start_reg;"]
         self.instances += [
-            f"assign axi_error = {{{', '.join(reversed(errors))}}};" if errors else "assign axi_error = 1'b0;",
+            f"assign axi_error = {{{', '.join(reversed(errors))}}};"
+            if errors
+            else "assign axi_error = 1'b0;",
             f"assign done = {' & '.join([*done, *idle])};",
             "always_ff @(posedge clk) start_reg <= start & !rst;",
             connect(
@@ -237,149 +285,3 @@ class KernelBuilder:
                 },
             ),
         ]
-
-
-@dataclass
-class Register:
-    """A register of the AXI4-Lite block."""
-
-    name: str
-    offset: int
-    bits: int
-    access: str
-    words: list[str] = field(default_factory=list)
-
-
-def register_map(kernel: Kernel, order: list[str]) -> list[Register]:
-    """Offsets as Vitis HLS gives them (arguments from 0x10 in order), then the AXI error register of hlsc."""
-    widths, outputs, out, offset = dict(kernel.scalars), dict(kernel.outputs), [], 0x10
-    for name in order:
-        if name in outputs:
-            out.append(Register(name, offset, outputs[name], "ro"))
-            offset += 0x10
-        elif name in widths or name in kernel.bases:
-            bits = widths.get(name, 64)
-            out.append(Register(name, offset, bits, "rw"))
-            offset += 0x8 if bits <= 32 else 0xC
-    out.append(Register("axi_error", -(-offset // 0x10) * 0x10, max(1, 4 * len(kernel.axi)), "ro"))
-    return out
-
-
-def wrapper(top: Top, kernel: Kernel, registers: list[Register]) -> str:
-    """Module ``<top>``: ap_clk, ap_rst_n, s_axi_control, m_axi_*, irq around the kernel."""
-    return _Wrapper(top, kernel, registers).text()
-
-
-class _Wrapper:
-    def __init__(self, top: Top, kernel: Kernel, registers: list[Register]):
-        self.top, self.kernel, self.registers = top, kernel, registers
-        self.addr_bits = max(6, (registers[-1].offset + 8 - 1).bit_length())
-
-    def text(self) -> str:
-        ports = ["input wire ap_clk", "input wire ap_rst_n", *self.lite_ports(), "output wire irq"]
-        for name, bits in self.kernel.axi:
-            ports += [f"{d} wire {vector(w)}{s}" for d, w, s in axi_ports(f"m_axi_{name}", bits)]
-        body = [
-            "logic rst_reg;",
-            "always_ff @(posedge ap_clk) rst_reg <= !ap_rst_n;",
-            "wire rst = rst_reg | !ap_rst_n;",
-            "logic start_reg, done_reg, gie_reg, ier_reg, isr_reg;",
-            "wire done;",
-            "wire finish = start_reg & done;",
-            *self.declare(),
-            *self.instances(),
-            *self.read(),
-            *self.write(),
-            "assign irq = gie_reg & isr_reg;",
-        ]
-        joined = ",\n  ".join(ports)
-        return f"module {self.top.name} (\n  {joined}\n);\n" + "\n".join("  " + line for line in body) + "\nendmodule\n"
-
-    def lite_ports(self) -> list[str]:
-        a = self.addr_bits
-        signals = [
-            ("input", a, "awaddr"), ("input", 1, "awvalid"), ("output", 1, "awready"), ("input", 32, "wdata"),
-            ("input", 4, "wstrb"), ("input", 1, "wvalid"), ("output", 1, "wready"), ("output", 2, "bresp"),
-            ("output", 1, "bvalid"), ("input", 1, "bready"), ("input", a, "araddr"), ("input", 1, "arvalid"),
-            ("output", 1, "arready"), ("output", 32, "rdata"), ("output", 2, "rresp"), ("output", 1, "rvalid"),
-            ("input", 1, "rready"),
-        ]  # fmt: skip
-        self.lite = [s for _, _, s in signals]
-        return [f"{d} wire {vector(w)}s_axi_control_{s}" for d, w, s in signals]
-
-    def declare(self) -> list[str]:
-        out = [f"wire write_enable, read_enable;", f"wire [{self.addr_bits - 1}:0] write_addr, read_addr;"]
-        out += ["wire [31:0] write_data, write_mask;", "logic [31:0] read_data;"]
-        for register in self.registers:
-            kind = "logic" if register.access == "rw" else "wire"
-            out.append(f"{kind} {vector(register.bits)}{self.signal(register)};")
-        return out
-
-    @staticmethod
-    def signal(register: Register) -> str:
-        return f"{clean(register.name)}_reg" if register.access == "rw" else f"{clean(register.name)}_value"
-
-    def instances(self) -> list[str]:
-        lite = {"clk": "ap_clk", "rst": "rst", **{f"s_axi_{s}": f"s_axi_control_{s}" for s in self.lite}}
-        lite |= {s: s for s in ("write_enable", "write_addr", "write_data", "write_mask", "read_enable", "read_addr", "read_data")}
-        kernel = {"clk": "ap_clk", "rst": "rst", "start": "start_reg", "done": "done"}
-        names = {r.name: self.signal(r) for r in self.registers}
-        kernel |= {f"arg_{clean(n)}": names[n] for n, _ in self.kernel.scalars}
-        kernel |= {f"base_{clean(n)}": names[n] for n in self.kernel.bases}
-        kernel |= {f"out_{clean(n)}": names[n] for n, _ in self.kernel.outputs}
-        kernel["axi_error"] = names["axi_error"]
-        for name, bits in self.kernel.axi:
-            kernel |= {s: s for _, _, s in axi_ports(f"m_axi_{name}", bits)}
-        return [
-            connect("hls_axil", "u_axil", {"ADDR_BITS": self.addr_bits}, lite),
-            connect(f"{self.top.name}_kernel", "u_kernel", {}, kernel),
-        ]
-
-    def address(self, offset: int) -> str:
-        return f"{self.addr_bits}'h{offset:x}"
-
-    def words(self, register: Register):
-        """(offset, low bit, bits) of the 32-bit words of a register."""
-        for low in range(0, register.bits, 32):
-            yield register.offset + low // 8, low, min(32, register.bits - low)
-
-    def read(self) -> list[str]:
-        lines = ["always_comb begin", "  read_data = '0;", "  case (read_addr)"]
-        lines.append(f"    {self.address(0)}: read_data[3:0] = {{done_reg, !start_reg, done_reg, start_reg}};")
-        for offset, name in ((4, "gie_reg"), (8, "ier_reg"), (12, "isr_reg")):
-            lines.append(f"    {self.address(offset)}: read_data[0] = {name};")
-        for register in self.registers:
-            for offset, low, bits in self.words(register):
-                part = f"[{low + bits - 1}:{low}]" if register.bits > 1 else ""
-                lines.append(f"    {self.address(offset)}: read_data[{bits - 1}:0] = {self.signal(register)}{part};")
-        return [*lines, "    default: ;", "  endcase", "end"]
-
-    def write(self) -> list[str]:
-        zero = self.address(0)
-        lines = [
-            "always_ff @(posedge ap_clk) begin",
-            f"  if (read_enable && read_addr == {zero}) done_reg <= 1'b0;",
-            f"  if (write_enable && write_addr == {zero} && write_data[0] && write_mask[0]) start_reg <= 1'b1;",
-            "  if (finish) begin",
-            "    start_reg <= 1'b0;",
-            "    done_reg <= 1'b1;",
-            "    if (ier_reg) isr_reg <= 1'b1;",
-            "  end",
-            "  if (write_enable) case (write_addr)",
-            f"    {self.address(4)}: if (write_mask[0]) gie_reg <= write_data[0];",
-            f"    {self.address(8)}: if (write_mask[0]) ier_reg <= write_data[0];",
-            f"    {self.address(12)}: if (write_mask[0] && write_data[0]) isr_reg <= !isr_reg;",
-        ]
-        for register in self.registers:
-            if register.access != "rw":
-                continue
-            for offset, low, bits in self.words(register):
-                part = f"{self.signal(register)}[{low + bits - 1}:{low}]" if register.bits > 1 else self.signal(register)
-                high = f"[{bits - 1}:0]"
-                lines.append(
-                    f"    {self.address(offset)}: {part} <= (write_data{high} & write_mask{high}) | ({part} & ~write_mask{high});"
-                )
-        lines += ["    default: ;", "  endcase", "  if (rst) begin"]
-        lines += [f"    {name} <= 1'b0;" for name in ("start_reg", "done_reg", "gie_reg", "ier_reg", "isr_reg")]
-        lines += [f"    {self.signal(r)} <= '0;" for r in self.registers if r.access == "rw"]
-        return [*lines, "  end", "end"]

@@ -1,4 +1,6 @@
-"""Names of values in time: which wire or register holds an operand in a given cycle, and the registers this needs."""
+"""Names of values in time: which wire or register holds an operand in a given cycle, and the
+registers this needs.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,11 @@ _REBUILT = frozenset(["zext", "sext"])  # cheaper to repeat where they are used 
 
 
 class Values:
-    """Answers "what is this operand called in this cycle", and collects declarations and register updates.
+    """Answers "what is this operand called in this cycle", and collects declarations and register
+    updates.
 
-    ``declarations`` and ``assigns`` are lines of the module; ``updates`` are lines of its clocked block, which runs only
-    while the process does not stall.
+    ``declarations`` and ``assigns`` are lines of the module; ``updates`` are lines of its clocked
+    block, which runs only while the process does not stall.
     """
 
     def __init__(self, function: Function):
@@ -56,7 +59,9 @@ class Values:
         return inst.time + inst.latency if inst.op == "ld" else inst.time
 
     def at(self, operand, block, time: int | None) -> str:
-        """The operand's name in cycle ``time`` of ``block``; with block None, after everything has settled."""
+        """The operand's name in cycle ``time`` of ``block``; with block None, after everything has
+        settled.
+        """
         if isinstance(operand, Const):
             return literal(operand.value, operand.width)
         if operand.op == "arg":
@@ -71,7 +76,10 @@ class Values:
             return self._delay(operand, f"r_{self.name(operand)}", operand.time, time)
         base = self.base(operand)
         if time < base:
-            raise HlsError(operand.loc, f"internal: {operand} is read in cycle {time} of {block.name}, before it is ready")
+            raise HlsError(
+                operand.loc,
+                f"internal: {operand} is read in cycle {time} of {block.name}, before it is ready",
+            )
         if time == base:
             return f"w_{self.name(operand)}"
         if block.loop:
@@ -83,7 +91,9 @@ class Values:
         key = (inst, source)
         if key not in self.delayed:
             name = self.delayed[key] = f"e_{self.name(inst)}_{len(self.delayed)}"
-            self.declarations.append(f"wire {vector(inst.width)}{name} = {expression(inst, [source])};")
+            self.declarations.append(
+                f"wire {vector(inst.width)}{name} = {expression(inst, [source])};"
+            )
         return self.delayed[key]
 
     def _delay(self, inst: Inst, source: str, start: int, time: int) -> str:
@@ -98,7 +108,9 @@ class Values:
         return source
 
     def _kept(self, inst: Inst) -> str:
-        """A register with the value for other blocks, and for later cycles of a straight-line block."""
+        """A register with the value for other blocks, and for later cycles of a straight-line
+        block.
+        """
         if inst.op == "phi" and not inst.block.loop:
             return f"r_{self.name(inst)}"
         if inst not in self.kept:

@@ -89,7 +89,7 @@ def product(inst: Inst, args: list[str]) -> str:
     """A multiplication of factors that may be narrower than the product."""
     signs = inst.aux or (False, False)
     factors = []
-    for text, operand, signed in zip(args, inst.args, signs):
+    for text, operand, signed in zip(args, inst.args, signs, strict=False):
         if isinstance(operand, Const):
             factors.append(literal(operand.signed if signed else operand.value, inst.width))
         else:
@@ -103,7 +103,11 @@ def priority_mux(choices: list[tuple[str, str]], width: int) -> str:
         return literal(0, width)
     text = choices[-1][1]
     for enable, value in reversed(choices[:-1]):
-        text = f"{enable} ? {value} : {text}" if text == choices[-1][1] else f"{enable} ? {value} : ({text})"
+        text = (
+            f"{enable} ? {value} : {text}"
+            if text == choices[-1][1]
+            else f"{enable} ? {value} : ({text})"
+        )
     return text
 
 

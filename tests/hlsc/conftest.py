@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+for folder in (HERE, HERE.parents[1] / "rtl"):
+    sys.path.insert(0, str(folder))
 
 
 @pytest.fixture(scope="session")

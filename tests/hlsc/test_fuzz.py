@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-import fuzz
+import hlsc_fuzz as fuzz
 
 SEED = int(os.environ.get("HLSC_FUZZ_SEED", "1"))
 COUNT = int(os.environ.get("HLSC_FUZZ_COUNT", "40"))
@@ -14,7 +14,9 @@ def test_random_programs_equal_gcc(tmp_path):
     assert fuzz.run(SEED, COUNT, tmp_path, chains=8) == []
 
 
-def test_a_failing_program_is_reported_with_the_command_that_repeats_it(tmp_path, monkeypatch, capsys):
+def test_a_failing_program_is_reported_with_the_command_that_repeats_it(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(fuzz, "check", lambda seeds, *_: "MISMATCH" if 6 in seeds else "")
     (tmp_path / "p9").mkdir()
     assert fuzz.run(5, 4, tmp_path) == [(6, "MISMATCH")]

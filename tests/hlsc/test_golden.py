@@ -1,22 +1,13 @@
-"""Schedules: II, depth and the reason of every loop of golden.cpp, its function on RTL, and lint of what is generated."""
+"""Schedules: II, depth and the reason of every loop of golden.cpp, its function on RTL, and lint of
+what is generated.
+"""
 
 from __future__ import annotations
 
-import bench
+import hlsc_bench as bench
 import pytest
-from harness import HERE, LIBRARY, build, compile_to, lint, run
 from hlsc import Options, compile_source
-
-GOLDEN = HERE / "golden" / "golden.cpp"
-
-
-def summary(result) -> str:
-    """One line per loop, without its place."""
-    lines = []
-    for loop in result.loops():
-        text = f"{loop['process']}: II={loop['ii']} depth={loop['depth']}"
-        lines.append(text + (f"; {loop['why']}" if loop["why"] else ""))
-    return "\n".join(lines) + "\n"
+from hlsc_harness import GOLDEN, HERE, LIBRARY, build, compile_to, lint, run, summary
 
 
 def test_every_loop_has_its_ii_and_depth():
@@ -47,10 +38,14 @@ def test_library_is_lint_clean(module):
 def test_rtl_equals_software_with_and_without_stalls(tmp_path, runtime_cache, base_offset):
     compile_to(GOLDEN, "core", tmp_path)
     arguments = ["port:src", "port:dst", "scalar:n"]
-    text = bench.bench("core", arguments, words=4096, max_n=1500, limit=4_000_000, offset=base_offset)
+    text = bench.bench(
+        "core", arguments, words=4096, max_n=1500, limit=4_000_000, offset=base_offset
+    )
     program = build(GOLDEN, "core", text, tmp_path, runtime_cache, optimize="-O1")
     done = run([program, 6, 3], check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("EQUAL")
-    error = run([program, 2, 3, 2], check=False)  # every response is SLVERR: RRESP of src, BRESP of dst
+    error = run(
+        [program, 2, 3, 2], check=False
+    )  # every response is SLVERR: RRESP of src, BRESP of dst
     assert error.stdout.strip() == "ERRORS 82", error.stdout + error.stderr

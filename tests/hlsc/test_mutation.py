@@ -1,21 +1,38 @@
-"""The checker is checked: faults planted in the compiler and in the RTL library, each of which a test must catch.
+"""The checker is checked: faults planted in the compiler and in the RTL library, each of which a
+test must catch.
 
-Every mutant is tried on golden.cpp (schedule, then function) and on a few random programs until something notices it.
+Every mutant is tried on golden.cpp (schedule, then function) and on a few random programs until
+something notices it.
 """
 
+# ruff: noqa: E501 (text of generated code)
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-import bench
-import fuzz
-import harness
+import hlsc_bench as bench
+import hlsc_fuzz as fuzz
+import hlsc_harness as harness
 import pytest
-from hlsc import HlsError, compile_source
-from hlsc import deps, emit, emit_memory, ifconvert, llparse, memory, narrow, ranges, schedule, simplify, values, verilog
+from hlsc import (
+    HlsError,
+    compile_source,
+    deps,
+    emit,
+    emit_memory,
+    ifconvert,
+    llparse,
+    memory,
+    narrow,
+    ranges,
+    schedule,
+    simplify,
+    values,
+    verilog,
+)
 from hlsc.bdd import Bdd
-from test_golden import GOLDEN, summary
+from hlsc_harness import GOLDEN, summary
 
 FUZZ_SEEDS = [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
 
@@ -37,7 +54,11 @@ def signed_comparison_is_unsigned(patch):
     real = verilog.expression
 
     def wrong(inst, args):
-        return real(inst, args).replace("$signed", "$unsigned") if inst.op == "icmp" else real(inst, args)
+        return (
+            real(inst, args).replace("$signed", "$unsigned")
+            if inst.op == "icmp"
+            else real(inst, args)
+        )
 
     patch.setattr(emit, "expression", wrong)
 
@@ -149,7 +170,11 @@ def loops_end_before_they_drain(patch):
     def wrong(self, block):
         real(self, block)
         name = self.values.block_names[block.name]
-        at = next(k for k, line in enumerate(self.values.declarations) if line.startswith(f"wire last_{name} ="))
+        at = next(
+            k
+            for k, line in enumerate(self.values.declarations)
+            if line.startswith(f"wire last_{name} =")
+        )
         bit = f"[{block.loop.ii - 1}]" if block.num_cycles > 1 else ""
         self.values.declarations[at] = f"wire last_{name} = pv_{name}{bit} & !next_{name};"
 
@@ -167,7 +192,9 @@ def reads_do_not_wait_for_data(patch):
 
 
 def ports_have_no_limit(patch):
-    patch.setattr(schedule._Scheduler, "can_share", staticmethod(lambda guards, other, inst, time: True))
+    patch.setattr(
+        schedule._Scheduler, "can_share", staticmethod(lambda guards, other, inst, time: True)
+    )
     patch.setattr(schedule._Scheduler, "_resource_ii", lambda self: 1)
 
 
@@ -195,7 +222,8 @@ def packed_fields_are_swapped(patch):
     patch.setattr(emit_memory.MemoryEmitter, "ram", wrong)
 
 
-# ---------------------------------------------------------------------- library faults: file, text, wrong text
+# ---------------------------------------------------------------------- library faults: file, text,
+# wrong text
 LIBRARY_FAULTS = {
     "ram_is_write_first": ("hls_ram", "if (read_enable) read_data <= mem[read_addr];",
                            "if (read_enable) read_data <= write_enable && write_addr == read_addr ? write_data : mem[read_addr];"),
@@ -247,7 +275,11 @@ def golden_message(tmp_path: Path, cache: Path) -> str:
     except harness.ToolError:
         return "it does not build"
     done = harness.run([program, 3, 3], check=False)
-    return "" if done.returncode == 0 and done.stdout.startswith("EQUAL") else done.stdout + done.stderr
+    return (
+        ""
+        if done.returncode == 0 and done.stdout.startswith("EQUAL")
+        else done.stdout + done.stderr
+    )
 
 
 def who_notices(tmp_path: Path, cache: Path) -> str:

@@ -1,10 +1,12 @@
-"""Every rule of the subset: one bad program, and the whole message that it must give (its last line)."""
+"""Every rule of the subset: one bad program, and the whole message that it must give (its last
+line).
+"""
 
 from __future__ import annotations
 
 import pytest
-from harness import HERE
 from hlsc import HlsError, compile_source
+from hlsc_harness import HERE
 
 REJECT = HERE / "reject"
 PROGRAMS = sorted(REJECT.glob("*.cpp"))
@@ -26,7 +28,8 @@ def test_the_frame_without_a_fault_is_accepted(tmp_path):
     source = tmp_path / "good.cpp"
     source.write_text(
         f'#include "{REJECT}/head.h"\n'
-        "void work(uint32_t n, toks &in, toks &out) { for (uint32_t i = 0; i < n; i++) out.write(in.read()); }\n"
+        "void work(uint32_t n, toks &in, toks &out) "
+        "{ for (uint32_t i = 0; i < n; i++) out.write(in.read()); }\n"
         f'#include "{REJECT}/frame.h"\n'
     )
     assert compile_source(source, "core").loops()

@@ -1,4 +1,6 @@
-"""The generated top under cocotb: AXI4-Lite registers, interrupt, memory ports, error responses, back-to-back runs."""
+"""The generated top under cocotb: AXI4-Lite registers, interrupt, memory ports, error responses,
+back-to-back runs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import HERE, LIBRARY, compile_to, verilator_root
+from hlsc_harness import HERE, LIBRARY, compile_to, verilator_root
 
 MAKEFLAGS = "CFG_CXXFLAGS_PCH_I=-include CFG_LDLIBS_THREADS=-pthread"
 
@@ -19,7 +21,9 @@ def runner(monkeypatch):
     tools = pytest.importorskip("cocotb_tools.runner")
     root = verilator_root()
     monkeypatch.setenv("VERILATOR_ROOT", str(root))
-    path = f"{root / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = (
+        f"{root / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    )
     monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("MAKEFLAGS", MAKEFLAGS)
     return tools.get_runner("verilator")
@@ -33,7 +37,15 @@ def test_registers_interrupt_memory_and_errors(runner, tmp_path):
         sources=[*LIBRARY, tmp_path / "core.sv"],
         hdl_toplevel="core",
         build_dir=tmp_path / "build",
-        build_args=["-Wno-fatal", "-Wno-lint", "-O3", "--x-assign", "unique", "--x-initial", "unique"],
+        build_args=[
+            "-Wno-fatal",
+            "-Wno-lint",
+            "-O3",
+            "--x-assign",
+            "unique",
+            "--x-initial",
+            "unique",
+        ],
         timescale=("1ns", "1ps"),
         always=True,
     )
@@ -43,7 +55,10 @@ def test_registers_interrupt_memory_and_errors(runner, tmp_path):
         test_dir=HERE / "cocotb",
         build_dir=tmp_path / "build",
         results_xml=str(tmp_path / "results.xml"),
-        extra_env={"REGISTERS": str(tmp_path / "registers.json"), "PYTHONPATH": str(HERE / "cocotb")},
+        extra_env={
+            "REGISTERS": str(tmp_path / "registers.json"),
+            "PYTHONPATH": str(HERE / "cocotb"),
+        },
     )
     text = Path(results).read_text()
     assert "<failure" not in text and text.count("<testcase") == 4, text

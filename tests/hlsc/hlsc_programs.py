@@ -1,8 +1,11 @@
-"""Random programs of the accepted subset: each chain is reader -> random process -> writer over streams.
+"""Random programs of the accepted subset: each chain is reader -> random process -> writer over
+streams.
 
-Everything is defined in C++ (masked indices and shifts, initialised variables, -fwrapv), so g++ is the reference.
+Everything is defined in C++ (masked indices and shifts, initialised variables, -fwrapv), so g++ is
+the reference.
 """
 
+# ruff: noqa: E501 (text of generated code)
 from __future__ import annotations
 
 import random
@@ -82,7 +85,9 @@ class Generator:
         self.rng, self.number = rng, number
         self.count = 0
         self.indent = 2
-        self.loop_vars: list[tuple[str, int]] = []  # unrolled variables: usable in partitioned dimensions
+        self.loop_vars: list[
+            tuple[str, int]
+        ] = []  # unrolled variables: usable in partitioned dimensions
         self.outs_left = 12
 
     # ------------------------------------------------------------------ declarations
@@ -90,7 +95,10 @@ class Generator:
         out, rng = [], self.rng
         for k in range(rng.randrange(1, 4)):
             kind = rng.choice(TYPES)
-            dims = [rng.choice([4, 8, 16]) if d == 0 else rng.choice([2, 4]) for d in range(rng.choice([1, 1, 2, 2, 3]))]
+            dims = [
+                rng.choice([4, 8, 16]) if d == 0 else rng.choice([2, 4])
+                for d in range(rng.choice([1, 1, 2, 2, 3]))
+            ]
             out.append(self.array(f"A{k}", kind, dims))
         return out
 
@@ -105,7 +113,9 @@ class Generator:
                     continue
                 style = rng.choice(["complete", "cyclic", "block"])
                 factor = f" factor={rng.choice([2, dims[d]])}" if style != "complete" else ""
-                pragma += f"#pragma HLS array_partition variable={name} {style}{factor} dim={d + 1}\n"
+                pragma += (
+                    f"#pragma HLS array_partition variable={name} {style}{factor} dim={d + 1}\n"
+                )
                 fixed.add(d)
             if len(fixed) == len(dims) and "cyclic" not in pragma and "block" not in pragma:
                 fixed = set()  # completely partitioned: registers, any index
@@ -166,7 +176,9 @@ class Generator:
 
     def element(self, depth: int) -> str:
         array = self.rng.choice(self.declared)
-        return array.name + "".join(f"[{self.index(array, d, min(depth, 1))}]" for d in range(len(array.dims)))
+        return array.name + "".join(
+            f"[{self.index(array, d, min(depth, 1))}]" for d in range(len(array.dims))
+        )
 
     # ------------------------------------------------------------------ statements
     def block(self, num: int, depth: int, *, inside: str, outs: bool) -> str:
@@ -247,7 +259,11 @@ class Generator:
         if inside or rng.random() < 0.25:
             return self.unrolled(pad, depth, var, inside, outs)
         pipelined = rng.random() < 0.75
-        trips = f"(int)({rng.choice(self.readable)} & {rng.choice([3, 7, 15])})" if rng.random() < 0.5 else str(rng.randrange(1, 12))
+        trips = (
+            f"(int)({rng.choice(self.readable)} & {rng.choice([3, 7, 15])})"
+            if rng.random() < 0.5
+            else str(rng.randrange(1, 12))
+        )
         bound = self.fresh("n")
         self.readable.append(var)
         body = self.nested(rng.randrange(1, 5), depth - 1, "pipeline" if pipelined else "", outs)
@@ -279,7 +295,9 @@ class Generator:
         trips = self.rng.choice([2, 2, 4])
         self.loop_vars.append((var, trips))
         self.readable.append(var)
-        body = self.nested(self.rng.randrange(1, 3), depth - 1, inside or "unroll", outs and not inside)
+        body = self.nested(
+            self.rng.randrange(1, 3), depth - 1, inside or "unroll", outs and not inside
+        )
         self.readable.remove(var)
         self.loop_vars.pop()
         return f"{pad}for (int {var} = 0; {var} < {trips}; {var}++) {{\n#pragma HLS unroll\n{body}\n{pad}}}"
@@ -320,9 +338,17 @@ def program(seeds: list[int]) -> str:
         args.append(f"port_t src{k}, port_t dst{k}, uint32_t n{k}")
         for name in ("src", "dst"):
             pragmas.append(f"#pragma HLS interface m_axi port={name}{k} bundle={name}{k}")
-        streams.append(f"  hls::stream<in_t> in{k};\n  hls::stream<out_t> out{k};\n#pragma HLS stream variable=out{k} depth={2 + k}")
-        calls.append(f"  reader{k}(src{k}, n{k}, in{k});\n  work{k}(n{k}, in{k}, out{k});\n  writer{k}(dst{k}, out{k});")
-    parts.append(f'extern "C" void core({", ".join(args)}) {{\n' + "\n".join([*pragmas, "#pragma HLS dataflow", *streams, *calls]) + "\n}\n")
+        streams.append(
+            f"  hls::stream<in_t> in{k};\n  hls::stream<out_t> out{k};\n#pragma HLS stream variable=out{k} depth={2 + k}"
+        )
+        calls.append(
+            f"  reader{k}(src{k}, n{k}, in{k});\n  work{k}(n{k}, in{k}, out{k});\n  writer{k}(dst{k}, out{k});"
+        )
+    parts.append(
+        f'extern "C" void core({", ".join(args)}) {{\n'
+        + "\n".join([*pragmas, "#pragma HLS dataflow", *streams, *calls])
+        + "\n}\n"
+    )
     return "\n".join(parts)
 
 

@@ -1,5 +1,8 @@
-"""The text of a C++ test bench for a top whose arguments are memory ports of uint64_t and uint32_t scalars."""
+"""The text of a C++ test bench for a top whose arguments are memory ports of uint64_t and uint32_t
+scalars.
+"""
 
+# ruff: noqa: E501 (text of generated code)
 from __future__ import annotations
 
 _BENCH = """
@@ -99,8 +102,15 @@ int main(int argc, char **argv) {
 """
 
 
-def bench(top: str, arguments: list[str], words: int = 4096, max_n: int = 40, limit: int = 400_000, first: str = "0",
-          offset: int = 0) -> str:
+def bench(
+    top: str,
+    arguments: list[str],
+    words: int = 4096,
+    max_n: int = 40,
+    limit: int = 400_000,
+    first: str = "0",
+    offset: int = 0,
+) -> str:
     """``arguments`` in order: ``"port:<bundle>:<name>"`` or ``"scalar:<name>"``."""
     prototype, actuals, binds, sets, num_ports, num_scalars = [], [], [], [], 0, 0
     for argument in arguments:
