@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import rasna
-from rasna.compile.operators import FUNCTIONS, METHODS, MODULES
+from rasna.compile.operators.registry import FUNCTIONS, METHODS, MODULES
 from rasna.runtime import RuntimeCSim
 from rasna.targets import TARGETS
 
