@@ -76,7 +76,8 @@ extern "C" void rasna_top(MemoryPort program, MemoryPort data, uint32_t input_ba
 #pragma HLS interface mode=s_axilite port=error_pc
 #pragma HLS interface mode=s_axilite port=return
 #pragma HLS dataflow
-  hls::stream<uint64_t, PREFETCH_WORDS> words;
+  WordStream words;
+#pragma HLS stream variable=words depth=PREFETCH_WORDS
   fetch(program, words);
   engine(data, input_base, output_base, scratch_base, words, error, error_pc);
 }
