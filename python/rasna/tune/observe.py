@@ -54,7 +54,7 @@ class Observers:
         self.steps, self._due, self._learning = 0, 0, False
         self._seen: dict[str, deque[torch.Tensor]] = {}
         self._scales: dict[str, Scale] = {}
-        self._finer: dict[str, torch.Tensor] = {}
+        self._weight_scales: dict[str, torch.Tensor] = {}
         self._nonnegative: dict[str, bool] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,32 +101,35 @@ class Observers:
         lo, hi = clamp_limits(kind, clamp)
         return 2.0**kind.frac, lo, hi
 
-    @torch.no_grad()
     def weight(
         self, node: fg.Node, weight: torch.Tensor, root: nn.Module
     ) -> tuple[torch.Tensor, int]:
         """(integers per unit of the weight, largest integer) of a Conv or Linear.
 
-        The scale is a power of two of the *folded* weight, one per output channel, that
-        follows the largest weight of the channel in every step; how much finer it is (clipping)
-        is learned. A channel that BatchNorm multiplies by 0 is scaled as if by 1. Shape
-        (OC, 1, …), float32.
+        The scale is a power of two of the *folded* weight, one per output channel. It is as old
+        as the last choice, BatchNorm's part included: following the running variance in every
+        step would make a loop (scale, rounding errors, variance) that never settles at few
+        bits. Shape (OC, 1, …), float32.
         """
+        scale = self._weight_scales.get(node.name)
+        if scale is None or self._learning or scale.device != weight.device:
+            scale = self._weight_scale(node, weight, root)
+            self._weight_scales[node.name] = scale
+        return scale, weight_limit(self.settings.wb)
+
+    @torch.no_grad()
+    def _weight_scale(self, node: fg.Node, weight: torch.Tensor, root: nn.Module) -> torch.Tensor:
+        """A channel that BatchNorm multiplies by 0 is scaled as if by 1; it may yet learn."""
         op: Any = node.op
-        limit = weight_limit(self.settings.wb)
-        largest = weight.detach().flatten(1).abs().amax(1).float()
-        factor = torch.ones_like(largest)
+        rows = weight.flatten(1).float()
+        factor = rows.new_ones(len(rows))
         if op.steps:
-            factor = execute.per_channel(root, op.steps, len(largest))[0].abs().float()
+            factor = execute.per_channel(root, op.steps, len(rows))[0].abs().to(factor)
             factor.masked_fill_(factor == 0, 1.0)
-        largest = largest * factor
-        largest.masked_fill_(largest == 0, 1.0)
-        coarse = torch.ceil(-torch.log2(largest / (limit + 0.5))) - 1
-        finer = self._finer.get(node.name)
-        if finer is None or self._learning or finer.shape != coarse.shape:
-            rows = weight.detach().flatten(1).float() * factor.unsqueeze(1)
-            chosen = choose_weight_frac(rows, self.settings.wb).to(coarse.dtype)
-            finer = torch.where(rows.any(1), chosen - coarse, 0.0)
-            self._finer[node.name] = finer
-        scale = torch.exp2(coarse + finer.to(coarse.device)) * factor
-        return scale.view(-1, *[1] * (weight.dim() - 1)), limit
+        empty = ~rows.any(1)
+        frac = choose_weight_frac(rows * factor.unsqueeze(1), self.settings.wb)
+        if bool(empty.any()):  # zeros that may grow: the range of the others, or +-1
+            others = frac[~empty].min() if not bool(empty.all()) else self.settings.wb - 1
+            frac = torch.where(empty, others, frac)
+        scale = torch.exp2(frac.to(factor)) * factor
+        return scale.view(-1, *[1] * (weight.dim() - 1))
