@@ -11,7 +11,6 @@ appears. A feature vector of F numbers is a tensor of F x 1 x 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Union
 
 import numpy as np
 
@@ -150,8 +149,8 @@ class MaxPool(Op):
 class AvgPool(Op):
     """acc = sum of a window, then requantised by the entry of the window.
 
-    rows[i] = (first, limit) input rows of output row i; columns alike (never empty). ``requant`` has
-    one entry per distinct window: ``requant_index[i, j]`` (int, OH x OW) chooses it for
+    rows[i] = (first, limit): input rows of output row i; columns alike; never empty. ``requant``
+    has one entry per distinct window: ``requant_index[i, j]`` (int, OH x OW) chooses it for
     output pixel (i, j). It is the same for all channels.
     """
 
@@ -161,7 +160,7 @@ class AvgPool(Op):
     requant_index: np.ndarray = None
 
 
-AnyOp = Union[Conv, Sum, MaxPool, AvgPool]
+AnyOp = Conv | Sum | MaxPool | AvgPool
 
 
 @dataclass(frozen=True)
@@ -189,4 +188,4 @@ class QuantGraph:
     inputs: list[Port]
     outputs: list[Port]
     ops: list[AnyOp]
-    structure: Union[int, dict] = 0
+    structure: int | dict = 0

@@ -244,7 +244,8 @@ CHANNEL_RECORD = _layout(
 )
 
 REGISTERS: tuple[tuple[str, int, str, str], ...] = (
-    ("CONTROL", 0x00, "rw", "bit 0 start (self-clearing), bit 1 soft reset, bit 2 interrupt enable"),
+    ("CONTROL", 0x00, "rw",
+     "bit 0 start (self-clearing), bit 1 soft reset, bit 2 interrupt enable"),
     ("STATUS", 0x04, "r", "bit 0 idle, bit 1 done, bit 2 interrupt pending, bits 15:8 error code"),
     ("ERROR_PC", 0x08, "r", "number of the instruction that ended with an error"),
     ("IRQ_CLEAR", 0x0C, "w", "writing 1 clears the pending interrupt"),
