@@ -94,12 +94,17 @@ void lagged(uint32_t n, toks &in, toks &out) {
 void banks(uint32_t n, toks &in, toks &out) {
   static uint32_t word[64];
 #pragma HLS array_partition variable=word cyclic factor=2 dim=1
+  for (int i = 0; i < 16; i++) {
+#pragma HLS pipeline II=1
+    word[2 * i] = n + i;
+    word[2 * i + 1] = 3 * i;
+  }
   for (uint32_t i = 0; i < 2 * n + 64; i++) {
 #pragma HLS pipeline II=1
     tok t = in.read();
     for (int k = 0; k < 2; k++) {
 #pragma HLS unroll
-      word[2 * (i & 31) + k] = t.a + k;
+      word[32 + 2 * (i & 15) + k] = t.a + k;
     }
     out.write(t);
   }
