@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from rasna.compile.samples import check_samples
 from rasna.errors import CompileError
 from tests.compile.support import Net, check, compiled, sample, settle
 
@@ -51,6 +52,13 @@ def test_squeeze_without_a_dimension():
         Net(lambda m, x: m.fc(x.mean((2, 3), keepdim=True).squeeze()), fc=nn.Linear(3, 4))
     )
     check(model, sample(4, 3, 4, 5))
+    assert compiled(model, sample(1, 3, 4, 5)).outputs[0].shape == (4,)
+
+
+def test_samples_with_the_strides_of_a_permuted_one_channel_image():
+    x = sample(2, 4, 5, 1).permute(0, 3, 1, 2)
+    check(settle(Net(lambda m, x: m.fc(x.view(x.size(0), -1)), fc=nn.Linear(20, 4))),
+          check_samples([x], False)[0])  # fmt: skip
 
 
 def test_new_dimensions_behind_the_batch():

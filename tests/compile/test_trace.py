@@ -90,6 +90,19 @@ def test_the_module_path_is_named_too():
     assert str(error.value).startswith("(1.0), test_trace.py:")
 
 
+def test_what_is_not_supported_before_it_is_reported_too():
+    def forward(m, x):
+        x = torch.sigmoid(x)
+        return branch(m, x)
+
+    with pytest.raises(CompileError) as error:
+        trace(Net(forward).eval())
+    heading, first, second = str(error.value).splitlines()
+    assert heading == "the model cannot be compiled, 2 problems:"
+    assert first.startswith("  sigmoid, test_trace.py:") and "PyTorch" in first
+    assert "control flow on the value of a tensor" in second
+
+
 def test_other_errors_of_forward_are_passed_on():
     def forward(m, x):
         raise KeyError("no such head")

@@ -141,7 +141,9 @@ def test_the_average_of_the_largest_values_is_the_largest_value():
 
 def test_a_window_that_is_too_large_is_refused():
     with pytest.raises(OverflowError, match="does not fit 32 bits"):
-        quantize_average(np.array([2**24]), np.array([1.0]), unsigned(0), unsigned(0), UNBOUNDED, 17)
+        quantize_average(
+            np.array([2**24]), np.array([1.0]), unsigned(0), unsigned(0), UNBOUNDED, 17
+        )
 
 
 # ---- sums

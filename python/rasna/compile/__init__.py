@@ -55,11 +55,12 @@ def compile(
     from .samples import check_mode, check_samples, unwrap
     from .settings import settings_of
 
-    if samples and isinstance(samples[-1], bool):  # channel_last given by position
-        *samples, channel_last = samples
+    arrays = list(samples)
+    if arrays and isinstance(arrays[-1], bool):
+        channel_last = arrays.pop()  # given by position
     target = get_target(target)
     model = unwrap(model)
-    inputs = check_samples(samples, channel_last)
+    inputs = check_samples(arrays, channel_last)
     tuned = getattr(model, "_rasna_tune", None)
     if tuned is not None:
         check_mode(model)

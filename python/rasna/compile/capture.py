@@ -18,8 +18,7 @@ from torch import fx
 
 from ..errors import CompileError
 from . import floatgraph as fg
-from . import operators
-from .operators import BATCH, Value
+from .operators import BATCH, Value, find_handler
 from .problems import Problems, Refusal, remedy_for
 from .trace import Trace, trace
 
@@ -104,12 +103,12 @@ def capture(
     walker = _Walker(model, traced, problems, training)
     context = torch.autocast("cpu", enabled=False)
     with torch.no_grad(), context:
-        graph = walker.walk([_two(sample) for sample in samples])
+        graph = walker.walk([two_rows(sample) for sample in samples])
     problems.raise_if_any()
     return graph
 
 
-def _two(sample: torch.Tensor) -> torch.Tensor:
+def two_rows(sample: torch.Tensor) -> torch.Tensor:
     """Exactly two rows, so that a batch of one never hides what squeeze() or view() do."""
     rows = sample[:2] if len(sample) > 1 else torch.cat([sample, sample])
     return rows.detach().clone()
@@ -156,8 +155,9 @@ class _Walker:
         self.known[node.name], self.real[node.name] = value, samples[index]
 
     def _get_attr(self, node: fx.Node) -> None:
-        constant = self.trace.constants.get(node.target)
-        ref = fg.Param(node.target) if constant is None else fg.Const(constant)
+        path = str(node.target)
+        constant = self.trace.constants.get(path)
+        ref = fg.Param(path) if constant is None else fg.Const(constant)
         self.known[node.name], self.real[node.name] = ref, fg.fetch(self.root, ref)
 
     def _call(self, node: fx.Node) -> None:
@@ -177,12 +177,13 @@ class _Walker:
     def _execute(self, node: fx.Node) -> Any:
         args = fx.node.map_arg(node.args, lambda n: self.real[n.name])
         kwargs = fx.node.map_arg(node.kwargs, lambda n: self.real[n.name])
+        target: Any = node.target
         try:
             if node.op == "call_module":
-                return self.root.get_submodule(node.target)(*args, **kwargs)
+                return self.root.get_submodule(target)(*args, **kwargs)
             if node.op == "call_method":
-                return getattr(args[0], node.target)(*args[1:], **kwargs)
-            return node.target(*args, **kwargs)
+                return getattr(args[0], target)(*args[1:], **kwargs)
+            return target(*args, **kwargs)
         except Exception as error:
             shapes = ", ".join(
                 str(tuple(a.shape)) for a in args if isinstance(a, torch.Tensor)
@@ -206,36 +207,28 @@ class _Walker:
                     f"another view is not supported",
                     "remove inplace=True there",
                 )
-        if node.op == "call_module":
-            return self._handle_module(node, args, kwargs)
-        name, handler = _function_handler(node)
-        if not any(isinstance(leaf, Value) or leaf is BATCH for leaf in leaves):
+        name, handler = find_handler(self.root, node)
+        constant = not any(isinstance(leaf, Value) or leaf is BATCH for leaf in leaves)
+        if constant and node.op != "call_module":
             return self._constant(node, args, kwargs)
         if kwargs.pop("out", None) is not None:
             raise Refusal(f"{name} with out= is not supported", "assign its result instead")
+        self._check_batch_size(node, leaves)
+        if handler is None:
+            raise Refusal(f"{name} is not supported", remedy_for(name))
+        if node.op != "call_module":
+            return handler(self.context, *args, **kwargs)
+        module = self.root.get_submodule(str(node.target))
+        return handler(self.context, module, node.target, *args, *kwargs.values())
+
+    def _check_batch_size(self, node: fx.Node, leaves: list) -> None:
+        """The batch size may be read and passed on, but not computed with."""
         if BATCH in leaves and not any(isinstance(leaf, Value) for leaf in leaves):
             if node.target is not operator.getitem:
                 raise Refusal(
                     "arithmetic on the batch size is not supported",
                     "use x.size(0) in view and reshape only",
                 )
-        if handler is None:
-            raise Refusal(f"{name} is not supported", remedy_for(name))
-        return handler(self.context, *args, **kwargs)
-
-    def _handle_module(self, node: fx.Node, args: tuple, kwargs: dict) -> Any:
-        module = self.root.get_submodule(node.target)
-        for base in type(module).__mro__:
-            if base in operators.MODULES and type(module).forward is base.forward:
-                inputs = [*args, *kwargs.values()]
-                if not all(isinstance(i, Value) for i in inputs):
-                    raise Refusal(
-                        f"{base.__name__} on a constant is not supported",
-                        "compute it once and register it as a buffer",
-                    )
-                return operators.MODULES[base](self.context, module, node.target, *inputs)
-        name = type(module).__name__
-        raise Refusal(f"{name} is not supported", remedy_for(name))
 
     def _constant(self, node: fx.Node, args: tuple, kwargs: dict) -> Any:
         """The result of a call that reads parameters, constants and numbers only."""
@@ -244,9 +237,9 @@ class _Walker:
             return real
         if not any(isinstance(leaf, REFERENCES) for leaf in _leaves([args, kwargs])):
             return fg.Const(real)
-        if node.op == "call_method":
-            return fg.Derived(_Method(node.target), tuple(args), kwargs)
-        return fg.Derived(node.target, tuple(args), kwargs)
+        target: Any = node.target
+        function = _Method(target) if node.op == "call_method" else target
+        return fg.Derived(function, tuple(args), kwargs)
 
     def _checked(self, known: Any, real: Any) -> Any:
         """``known``, after comparing its shape and dtype with what PyTorch computed."""
@@ -347,13 +340,6 @@ def _leaves(value: Any):
         yield from (value.start, value.stop, value.step)
     else:
         yield value
-
-
-def _function_handler(node: fx.Node) -> tuple[str, Any]:
-    if node.op == "call_method":
-        return node.target, operators.METHODS.get(node.target)
-    name = getattr(node.target, "__name__", str(node.target))
-    return name, operators.FUNCTIONS.get(node.target)
 
 
 def _share(a: torch.Tensor, b: torch.Tensor) -> bool:

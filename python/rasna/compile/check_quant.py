@@ -57,7 +57,9 @@ def _acc_complaint(graph: qg.QuantGraph, op: qg.AnyOp) -> str:
             return f"a coefficient of {op.coefficients} is larger than {MAX_COEFFICIENT}"
         pairs = zip(op.coefficients, largest, strict=True)
         bound = np.abs(op.bias.astype(np.int64)) + sum(abs(c) * m for c, m in pairs)
-    else:
+    elif isinstance(op, qg.AvgPool):
         rows, columns = (max(b - a for a, b in w) for w in (op.rows, op.columns))
         bound = np.array([rows * columns * largest[0]])
+    else:
+        return ""
     return "" if bound.max() < 2**31 else f"accumulators may reach {bound.max()}"

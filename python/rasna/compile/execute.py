@@ -114,7 +114,9 @@ def run_node(
         shape = (1, -1, *[1] * (x.dim() - 2))
         y = (a.view(shape) * x + b.view(shape)).to(x.dtype)
     elif isinstance(op, fg.Sum):
-        y = sum(c * v for c, v in zip(op.coefficients, inputs, strict=True))
+        y = op.coefficients[0] * x
+        for coefficient, value in zip(op.coefficients[1:], inputs[1:], strict=True):
+            y = y + coefficient * value
     elif isinstance(op, fg.MaxPool):
         y = F.max_pool2d(x, op.kernel, op.stride, op.padding, op.dilation, op.ceil_mode)
     elif isinstance(op, fg.AvgPool):

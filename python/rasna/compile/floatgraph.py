@@ -217,7 +217,7 @@ class Node:
     """One operation. inputs: names of nodes; shape: of the output, without the batch."""
 
     name: str
-    op: FloatOp
+    op: Any  # a FloatOp; what it is, decides which attributes it has
     inputs: list[str]
     shape: tuple[int, ...]
     where: Where

@@ -95,8 +95,9 @@ class _Lowering:
 
     # ---- tensors
 
-    def _tensor(self, node: fg.Node, shape: tuple[int, int, int], type: FixedPoint) -> str:
-        self.quant.tensors[node.name] = Tensor(node.name, shape, type)
+    def _tensor(self, node: fg.Node, shape: tuple[int, ...], type: FixedPoint) -> str:
+        channels, height, width = shape
+        self.quant.tensors[node.name] = Tensor(node.name, (channels, height, width), type)
         self.tensor_of[node.name] = node.name
         return node.name
 
@@ -304,4 +305,6 @@ class _Lowering:
 
 def _stored_shape(logical: tuple[int, ...]) -> tuple[int, int, int]:
     """(C, H, W) as it is; everything else as features."""
-    return logical if len(logical) == 3 else (math.prod(logical), 1, 1)
+    if len(logical) == 3:
+        return (logical[0], logical[1], logical[2])
+    return (math.prod(logical), 1, 1)

@@ -11,7 +11,7 @@ import torch
 from ..errors import CompileError
 from ..graph import QuantGraph
 from .calibrate import choose_types
-from .capture import capture
+from .capture import capture, two_rows
 from .check_quant import check_quant
 from .floatgraph import FloatGraph
 from .lower import lower
@@ -68,14 +68,13 @@ def _check_same(
     tolerance: float,
 ) -> None:
     """Raise CompileError unless the model itself gives the outputs of the captured graph."""
-    rows = min(2, len(samples[0]))
-    inputs = [sample[:rows].clone() for sample in samples]
+    inputs = [two_rows(sample) for sample in samples]
     # a tuned model's own forward quantises; its class has the forward that was traced
     forward = type(plain).forward.__get__(plain) if hasattr(model, "_rasna_tune") else plain
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
         expected = flatten_outputs(forward(*inputs))
     for name, want, got in zip(graph.outputs, expected, outputs, strict=True):
-        got = got[:rows]
+        got = two_rows(got)
         allowed = SAME_OUTPUT * float(want.abs().max()) + tolerance
         if want.shape != got.shape:
             found = f"shape {tuple(want.shape)} instead of {tuple(got.shape)}"

@@ -64,13 +64,17 @@ class Problems:
         if line not in self.lines:
             self.lines.append(line)
 
+    def text(self) -> str:
+        """One line per problem, with a heading if there are several."""
+        if len(self.lines) == 1:
+            return self.lines[0]
+        heading = f"the model cannot be compiled, {len(self.lines)} problems:"
+        return "\n  ".join([heading, *self.lines])
+
     def raise_if_any(self) -> None:
         """Raise CompileError with all lines, if there are any."""
-        if len(self.lines) == 1:
-            raise CompileError(self.lines[0])
         if self.lines:
-            heading = f"the model cannot be compiled, {len(self.lines)} problems:"
-            raise CompileError("\n  ".join([heading, *self.lines]))
+            raise CompileError(self.text())
 
 
 class Refusal(Exception):

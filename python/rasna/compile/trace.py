@@ -24,6 +24,8 @@ from torch import fx
 
 from ..errors import CompileError
 from .floatgraph import Where
+from .operators import find_handler
+from .problems import Problems, remedy_for
 
 _TORCH_DIR = os.path.dirname(torch.__file__) + os.sep
 _OWN_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -92,7 +94,7 @@ class _Tracer(fx.Tracer):
         return node
 
     def call_module(self, m: torch.nn.Module, forward, args: tuple, kwargs: dict) -> Any:
-        if m not in self.submodule_paths:  # made in forward or kept in a plain list
+        if m not in (self.submodule_paths or {}):  # made in forward or kept in a plain list
             return forward(*args, **kwargs)
         return super().call_module(m, forward, args, kwargs)
 
@@ -199,7 +201,7 @@ _EXPLANATIONS = (  # pattern in the error's text, what, remedy
 
 
 def _trace_error(error: Exception, tracer: _Tracer) -> CompileError:
-    """The error of a failed trace, with the user's innermost source line."""
+    """The error of a failed trace: the user's innermost line, and what was refused before it."""
     place = ""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if _is_user_file(frame.filename):
@@ -208,9 +210,25 @@ def _trace_error(error: Exception, tracer: _Tracer) -> CompileError:
     stack = list(getattr(tracer, "module_stack", {}).values())  # not unwound after an error
     path = stack[-1][0] if stack else ""
     where = ", ".join(part for part in (path and f"({path})", place) if part)
+    problems = Problems()
+    for node in tracer.graph.nodes:  # what came before it, on other lines
+        origin = tracer.where[node.name]
+        if node.op.startswith("call_") and f"{origin.file}:{origin.line}" != place:
+            name, handler = find_handler(tracer.root, node)
+            if handler is None:
+                problems.add(origin, f"{name} is not supported", remedy_for(name))
+    problems.add(where, *_explain(error))
+    return CompileError(problems.text())
+
+
+def _explain(error: Exception) -> tuple[str, str]:
+    """What is not possible, and the remedy."""
     text = str(error)
-    for key, what, remedy in _EXPLANATIONS:
-        if re.search(key, text):
-            return CompileError(f"{where}: {what} is not supported; {remedy}")
-    what = f"the forward cannot be traced ({type(error).__name__}: {text.split(chr(10))[0]})"
-    return CompileError(f"{where}: {what}; make it a fixed sequence of tensor operations")
+    for pattern, what, remedy in _EXPLANATIONS:
+        if re.search(pattern, text):
+            return f"{what} is not supported", remedy
+    first = text.split("\n")[0]
+    return (
+        f"the forward cannot be traced ({type(error).__name__}: {first})",
+        "make it a fixed sequence of tensor operations",
+    )

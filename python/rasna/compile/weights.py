@@ -32,11 +32,14 @@ MAX_FRAC_DIFFERENCE = 8  # of the operands of a sum
 
 @dataclass
 class Quantised:
-    """weight: int8, None for sums and averages; bias: int32 (OC,), None for averages."""
+    """weight: int8, empty for sums and averages; bias: int32 (OC,), empty for averages."""
 
-    weight: np.ndarray | None
-    bias: np.ndarray | None
+    weight: np.ndarray
+    bias: np.ndarray
     requant: Requant
+
+
+_NOTHING = np.zeros(0, np.int8)
 
 
 def max_magnitude(type: FixedPoint) -> int:
@@ -120,7 +123,7 @@ def quantize_average(
         raise OverflowError("the sum of a pooling window does not fit 32 bits")
     lo, hi = clamp_limits(output, clamp)
     scale = 2.0 ** (output.frac - source.frac) / divisors
-    return Quantised(None, None, requant_for(scale, bound, lo, hi, ib))
+    return Quantised(_NOTHING, _NOTHING, requant_for(scale, bound, lo, hi, ib))
 
 
 # ---- sums --------------------------------------------------------------------------------
@@ -183,4 +186,4 @@ def quantize_sum(
     )
     scale = np.full(channels, 2.0 ** (output.frac - acc_frac))
     requant = requant_for(scale, np.full(channels, bound), lo, hi, ib)
-    return Quantised(None, np.zeros(channels, np.int32), requant)
+    return Quantised(_NOTHING, np.zeros(channels, np.int32), requant)

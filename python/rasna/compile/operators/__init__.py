@@ -7,6 +7,6 @@ one, a reference for a parameter or constant. It adds nodes to the float graph, 
 """
 
 from . import arithmetic, convolution, elementwise, pooling, shape  # noqa: F401
-from .registry import BATCH, FUNCTIONS, METHODS, MODULES, Value
+from .registry import BATCH, Value, find_handler
 
-__all__ = ["BATCH", "FUNCTIONS", "METHODS", "MODULES", "Value"]
+__all__ = ["BATCH", "Value", "find_handler"]

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import fx
+
 FUNCTIONS: dict[Callable, Callable] = {}
 METHODS: dict[str, Callable] = {}
 MODULES: dict[type, Callable] = {}
@@ -61,3 +64,21 @@ def pair(value: Any) -> tuple[int, int]:
 def describe(shape: tuple[int, ...]) -> str:
     """A shape as users see it, batch first: ``(batch, 3, 8, 8)``."""
     return f"({', '.join(['batch', *map(str, shape)])})"
+
+
+def find_handler(root: torch.nn.Module, node: fx.Node) -> tuple[str, Callable | None]:
+    """The name that a user knows for the called thing, and its handler if there is one.
+
+    A module is served by the handler of the class that defines its forward.
+    """
+    target: Any = node.target
+    if node.op == "call_method":
+        return target, METHODS.get(target)
+    if node.op == "call_function":
+        return getattr(target, "__name__", str(target)), FUNCTIONS.get(target)
+    module: Any = root.get_submodule(target)
+    bases: Any = type(module).__mro__
+    for base in bases:
+        if base in MODULES and type(module).forward is base.forward:
+            return base.__name__, MODULES[base]
+    return type(module).__name__, None
