@@ -114,29 +114,25 @@ class _Scheduler:
                 if isinstance(value, Inst) and value in self.here:
                     need = value.time + value.latency + 1 - ii
                     if need > phi.time:
-                        moved = (
-                            self.raise_to(
-                                phi, need, earliest, raises, f"recurrence through '{phi.name}'"
-                            )
-                            or moved
-                        )
+                        why = f"recurrence through '{phi.name.split('.')[0]}'"
+                        self.raise_to(phi, need, earliest, raises, why)
+                        moved = True
             for dep in self.carried:
                 need = dep.src.time + dep.delay - ii * dep.distance
                 if need > dep.dst.time:
-                    moved = (
-                        self.raise_to(dep.dst, need, earliest, raises, self.reason(dep)) or moved
-                    )
+                    self.raise_to(dep.dst, need, earliest, raises, self.reason(dep))
+                    moved = True
             if not moved:
                 return self.exit_in_time(ii)
             if raises and max(raises.values()) > _MAX_RAISES:
                 return False
 
-    def raise_to(self, inst, need, earliest, raises, why) -> bool:
+    def raise_to(self, inst, need, earliest, raises, why) -> None:
+        """The next walk may place ``inst`` in cycle ``need`` at the earliest."""
         earliest[inst] = need
         raises[inst] += 1
         if raises[inst] > 3:
             self.why = why
-        return True
 
     def exit_in_time(self, ii: int) -> bool:
         """The stay condition must be known when the next iteration starts."""

@@ -8,6 +8,7 @@ the reference.
 # ruff: noqa: E501 (text of generated code)
 from __future__ import annotations
 
+import math
 import random
 
 TYPES = ["int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t"]
@@ -68,14 +69,20 @@ void writer@K@(port_t mem, hls::stream<out_t> &out) {
 
 
 class Array:
-    """A declared array: which indices may be run-time values."""
+    """A declared array: which dimensions need constant indices, and what it holds at first."""
 
     def __init__(self, name: str, kind: str, dims: list[int], fixed: set[int], pragma: str):
         self.name, self.kind, self.dims, self.fixed, self.pragma = name, kind, dims, fixed, pragma
+        self.values: list[int] = []
 
     def declaration(self) -> str:
         dims = "".join(f"[{d}]" for d in self.dims)
-        return f"  static {self.kind} {self.name}{dims};\n{self.pragma}"
+        values = ", ".join(map(str, self.values))
+        return (
+            f"  static {self.kind} {self.name}{dims}"
+            + (f" = {{{values}}}" if values else "")
+            + f";\n{self.pragma}"
+        )
 
 
 class Generator:
@@ -119,7 +126,11 @@ class Generator:
                 fixed.add(d)
             if len(fixed) == len(dims) and "cyclic" not in pragma and "block" not in pragma:
                 fixed = set()  # completely partitioned: registers, any index
-        return Array(name, kind, dims, fixed, pragma)
+        array = Array(name, kind, dims, fixed, pragma)
+        if rng.random() < 0.5:
+            low = 0 if kind[0] == "u" else -100
+            array.values = [rng.randrange(low, 120) for _ in range(math.prod(dims))]
+        return array
 
     # ------------------------------------------------------------------ expressions
     def expr(self, depth: int) -> str:
