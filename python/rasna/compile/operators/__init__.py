@@ -1,6 +1,6 @@
 """What the front end understands: one handler per operation, by family.
 
-A handler is called as PyTorch's own function would be, with a ``capture.Context`` in
+A handler is called as PyTorch's own function would be, with a ``context.Context`` in
 front, and with every tensor replaced by what is known of it: a ``Value`` for a computed
 one, a reference for a parameter or constant. It adds nodes to the float graph, or raises
 ``problems.Refusal``.

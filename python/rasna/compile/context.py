@@ -1,0 +1,59 @@
+"""What an operator handler may see of a capture and do to its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from . import floatgraph as fg
+from .operators import Value
+from .problems import Refusal, remedy_for
+
+REFERENCES = (fg.Param, fg.Const, fg.Derived)
+
+
+class Context:
+    """What a handler may use: the graph so far, the real result, the live tensors.
+
+    Attributes
+    ----------
+    real : what PyTorch computed for the node (batch first).
+    batch : the batch size of ``real``.
+    training : True when captured for training.
+    """
+
+    def __init__(self, root: torch.nn.Module, batch: int, training: bool) -> None:
+        self.root = root
+        self.batch = batch
+        self.training = training
+        self.graph = fg.FloatGraph()
+        self.real: Any = None
+        self.where = fg.Where("")
+
+    def add(self, op: fg.FloatOp, inputs: Sequence[Value], shape: Sequence[int]) -> Value:
+        """Append a node named after the current FX node. shape: without the batch."""
+        for value in inputs:
+            if not isinstance(value, Value):
+                raise Refusal("an operation on constants only is not supported", remedy_for(""))
+        name = self.graph.fresh_name(self.where.node)
+        shape = tuple(int(n) for n in shape)
+        self.graph.add(fg.Node(name, op, [v.name for v in inputs], shape, self.where))
+        return Value(name, shape)
+
+    def value(self, name: str) -> Value:
+        """The value of an existing node."""
+        return Value(name, self.graph.nodes[name].shape)
+
+    def tensor(self, ref: fg.Ref) -> torch.Tensor:
+        """The live tensor behind a reference."""
+        return torch.as_tensor(fg.fetch(self.root, ref))
+
+    def number(self, value: Any) -> float:
+        """A Python number, or a constant tensor of one element, as float."""
+        if isinstance(value, REFERENCES) and self.tensor(value).numel() == 1:
+            return float(self.tensor(value))
+        if isinstance(value, (int, float)):
+            return float(value)
+        raise Refusal(f"{value!r} where a constant number is needed", "use a constant number")
