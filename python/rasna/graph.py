@@ -84,7 +84,11 @@ class Padding:
 
 @dataclass
 class Op:
-    """Common part. ``source`` says for messages where it comes from in the user's model."""
+    """Common part. ``source`` says for messages where it comes from in the user's model.
+
+    Arrays of the operations below are required; they default to None only because a field
+    with a default precedes them.
+    """
 
     name: str
     inputs: list[str]
@@ -102,9 +106,9 @@ class Conv(Op):
     Conv with a KH x KW = H x W kernel without padding.
     """
 
-    weight: np.ndarray = None
-    bias: np.ndarray = None
-    requant: Requant = None
+    weight: np.ndarray = None  # type: ignore[assignment]
+    bias: np.ndarray = None  # type: ignore[assignment]
+    requant: Requant = None  # type: ignore[assignment]
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
@@ -123,8 +127,8 @@ class Sum(Op):
     """
 
     coefficients: list[int] = field(default_factory=list)
-    bias: np.ndarray = None
-    requant: Requant = None
+    bias: np.ndarray = None  # type: ignore[assignment]
+    requant: Requant = None  # type: ignore[assignment]
 
 
 @dataclass
@@ -156,8 +160,8 @@ class AvgPool(Op):
 
     rows: list[tuple[int, int]] = field(default_factory=list)
     columns: list[tuple[int, int]] = field(default_factory=list)
-    requant: Requant = None
-    requant_index: np.ndarray = None
+    requant: Requant = None  # type: ignore[assignment]
+    requant_index: np.ndarray = None  # type: ignore[assignment]
 
 
 AnyOp = Conv | Sum | MaxPool | AvgPool
