@@ -294,6 +294,10 @@ def who_notices(tmp_path: Path, cache: Path) -> str:
     return ""
 
 
+def test_without_a_fault_nothing_is_noticed(tmp_path, runtime_cache):
+    assert golden_message(tmp_path, runtime_cache) == ""
+
+
 @pytest.mark.parametrize("fault", COMPILER_FAULTS, ids=lambda f: f.__name__)
 def test_compiler_fault_is_noticed(fault, monkeypatch, tmp_path, runtime_cache):
     fault(monkeypatch)
