@@ -28,6 +28,13 @@ struct CheckTarget {
 // Records of three rounds are alive at once: one is loaded, one computes, one is drained.
 constexpr int RECORD_ROUNDS = 4;
 
+// A drained word is written this many iterations after its accumulators were read. That is about
+// what requantizing takes: without the detour through a small memory, the words of MOVE and
+// all that decides about writes would wait for it in registers, in every slice.
+constexpr int DRAIN_DELAY = 12;
+constexpr int DRAIN_SLOTS = 32;
+static_assert(2 * DRAIN_DELAY <= DRAIN_SLOTS, "a slot rests DRAIN_DELAY iterations at least");
+
 // The memories of one machine. They are plain arrays and come as references, so that hardware
 // declares them static in a process and the simulator keeps them in a context.
 template <class T>
@@ -43,6 +50,8 @@ struct Memory {
   typedef int32_t Accumulator[T::slices][T::acc_tiles][T::lanes];
   // Second words of the channel records: what the drain needs to know.
   typedef uint64_t Record[RECORD_ROUNDS * T::slices];
+  // Words between requantizing and writing: 0 the data, 1 enable, row and word address.
+  typedef uint64_t Drained[2][DRAIN_SLOTS];
 };
 
 }  // namespace rasna

@@ -63,8 +63,8 @@ inline uint64_t requantize_word(const Lanes<T> &acc, const ChannelRecord &record
 }
 
 struct DrainedWord {
-  bool enable;
   uint64_t data;
+  bool enable;    // the row is one that is written
   int32_t row;    // destination row
   uint16_t word;  // word address without the stripe's origin
 };
@@ -91,13 +91,34 @@ inline DrainedWord drain_word(const Drain &drain, const Taps &f, const Destinati
   const uint64_t word = requantize_word<T>(acc, record, limits);
   const int valid_lanes = drain.last_word ? (int)f.last_lanes : WORD_BYTES;
   DrainedWord out;
-  out.enable = drain.left != 0 && drain.row >= (int32_t)f.row_first &&
-               drain.row < (int32_t)f.row_limit;
   out.data = fill_lanes(word, valid_lanes, f.fill);
+  out.enable = drain.row >= (int32_t)f.row_first && drain.row < (int32_t)f.row_limit;
   out.row = drain.row + (int32_t)d.row;
   out.word = (uint16_t)(d.base + (uint32_t)record.out_channel * (uint32_t)d.channel_step +
                         (uint32_t)out.row * (uint32_t)d.row_step + drain.x);
   return out;
+}
+
+// Into the slot of this iteration, and out of that of DRAIN_DELAY iterations ago.
+template <class T>
+inline void put_drained(typename Memory<T>::Drained &drained_mem, uint8_t slot,
+                        const DrainedWord &word) {
+  const int index = slot & (DRAIN_SLOTS - 1);
+  const uint64_t enable = word.enable ? (uint64_t)1 << 48 : 0;
+  drained_mem[0][index] = word.data;
+  drained_mem[1][index] = enable | (uint64_t)(uint32_t)word.row << 16 | (uint64_t)word.word;
+}
+
+template <class T>
+inline DrainedWord take_drained(const typename Memory<T>::Drained &drained_mem, uint8_t slot) {
+  const int index = ((int)slot - DRAIN_DELAY) & (DRAIN_SLOTS - 1);
+  const uint64_t place = drained_mem[1][index];
+  DrainedWord word;
+  word.data = drained_mem[0][index];
+  word.enable = (place >> 48) & 1;
+  word.row = (int32_t)(uint32_t)(place >> 16);
+  word.word = (uint16_t)place;
+  return word;
 }
 
 }  // namespace rasna

@@ -44,7 +44,8 @@ Outcome execute(const InstructionWords &instruction, Port &port,
                 const SegmentBases<Address> &bases, Stream &words,
                 typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
                 typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
-                typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem) {
+                typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem,
+                typename Memory<T>::Drained &drained_mem) {
   const uint8_t opcode = (uint8_t)instruction.word[0];
   Outcome outcome = {ERROR_OK, 0};
   switch (opcode) {
@@ -73,7 +74,7 @@ Outcome execute(const InstructionWords &instruction, Port &port,
                                    : taps_job<T>(decode_taps(instruction.word));
       const Taps taps = decode_taps(is_move ? nothing.word : instruction.word);
       outcome.iterations = tiles_step<T>(job, taps, words, map_mem, list_mem, table_mem, move_mem,
-                                         acc_mem, record_mem);
+                                         acc_mem, record_mem, drained_mem);
       break;
     }
     default:

@@ -75,6 +75,7 @@ struct ExactContext {
   typename Memory<T>::MoveOffset move_mem;
   typename Memory<T>::Accumulator acc_mem;
   typename Memory<T>::Record record_mem;
+  typename Memory<T>::Drained drained_mem;
 };
 
 // The segments of one run, aligned to 8 bytes.
@@ -106,7 +107,8 @@ int exact_run(ExactContext<T> &context, const ExactSegments &segments, uint32_t 
     const InstructionWords instruction = read_instruction(words);
     const Outcome outcome = execute<T>(instruction, data_port, bases, words, context.map_mem,
                                        context.list_mem, context.table_mem, context.move_mem,
-                                       context.acc_mem, context.record_mem);
+                                       context.acc_mem, context.record_mem,
+                                       context.drained_mem);
     if (iterations) iterations[pc] = outcome.iterations;
     error = outcome.error;
     *error_pc = pc;

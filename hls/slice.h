@@ -46,18 +46,19 @@ inline void multiply_pair(int16_t x0, int16_t x1, int8_t weight, int32_t &p0, in
   p1 = (int32_t)((product - (int64_t)p0) >> 16);
 }
 
-// acc + product, or max(acc, x): `product` is 0 for MAX, `takes` is false for MAC.
-inline int32_t accumulate(int32_t acc, int32_t product, int16_t x, bool takes) {
-  const bool greater = (int32_t)x > acc;
-  const int32_t sum = acc + product;
-  return takes && greater ? (int32_t)x : sum;
+// acc + product, or max(acc, product) where `takes`. MAX multiplies by 1, so that the pixel comes
+// out of the multiplier and needs no delay line of its own.
+inline int32_t accumulate(int32_t acc, int32_t product, bool is_max, bool takes) {
+  const bool greater = product > acc;
+  const int32_t sum = acc + (is_max ? 0 : product);
+  return takes && greater ? product : sum;
 }
 
 template <class T>
 inline void accumulate_vector(Slice<T> &slice, const Lanes<T> &start, const StepControl &c,
                               uint64_t vector, int8_t weight, const TableEntry &entry) {
-  const int8_t factor = c.is_max ? (int8_t)0 : weight;
   const bool takes = c.is_max && weight != 0;
+  const int8_t factor = c.is_max ? (int8_t)1 : weight;
   for (int p = 0; p < T::lanes; p += 2) {
 #pragma HLS unroll
     const bool in0 = (entry.lane_mask >> p) & 1, in1 = (entry.lane_mask >> (p + 1)) & 1;
@@ -67,8 +68,8 @@ inline void accumulate_vector(Slice<T> &slice, const Lanes<T> &start, const Step
     multiply_pair(in0 ? x0 : (int16_t)0, in1 ? x1 : (int16_t)0, factor, p0, p1);
     const int32_t acc0 = c.first ? start.v[p] : slice.acc.v[p];
     const int32_t acc1 = c.first ? start.v[p + 1] : slice.acc.v[p + 1];
-    slice.acc.v[p] = accumulate(acc0, p0, x0, takes && in0);
-    slice.acc.v[p + 1] = accumulate(acc1, p1, x1, takes && in1);
+    slice.acc.v[p] = accumulate(acc0, p0, c.is_max, takes && in0);
+    slice.acc.v[p + 1] = accumulate(acc1, p1, c.is_max, takes && in1);
   }
 }
 

@@ -51,7 +51,9 @@ template <class T, class Stream>
 uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
                 typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
                 typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
-                typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem) {
+                typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem,
+                typename Memory<T>::Drained &drained_mem) {
+  static_assert(DRAIN_DELAY == 12, "the dependence pragma of drained_mem says 12");
   const Destination destination = destination_of(taps);
   const RequantizeLimits limits = requantize_limits(taps.ib, taps.clamp_lo, taps.clamp_hi);
   StripeOrigin origins[T::slices];
@@ -71,6 +73,8 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
   drain_begin(drain, 0, 0, at.tile);
   loader_idle(loader, job.is_move ? (uint16_t)0 : job.num_rounds);
   loader_begin(loader, job.channels);
+  uint16_t drained = 0;  // bit k: k + 1 iterations ago a word was drained
+  uint8_t slot = 0;
   uint32_t iterations = 0;
   bool running = true;
   while (running) {
@@ -80,17 +84,23 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
 #pragma HLS dependence variable=map_mem inter false
 #pragma HLS dependence variable=acc_mem inter false
     // The last word of a round is taken, then the round starts, then its first tile ends, then the
-    // drain reads a record: at least three iterations after it was written.
+    // drain reads a record: at least three iterations after it was written. Drained words are
+    // written to the map DRAIN_DELAY iterations after they were put into their slot.
 #pragma HLS dependence variable=record_mem inter true distance=3
+#pragma HLS dependence variable=drained_mem inter true distance=12
     iterations++;
-    running = at.active || at.rounds_left != 0 || drain.left != 0;
+    running = at.active || at.rounds_left != 0 || drain.left != 0 || drained != 0;
     const StepControl step = step_control<T>(at, job);
     const bool busy = loader_busy(loader);
     Events e;
     events_of(e, at, drain, busy);
     const uint16_t longest = loader.longest;
-    const DrainedWord drained =
-        drain_word<T>(drain, taps, destination, limits, shadow, record_mem);
+    DrainedWord out = take_drained<T>(drained_mem, slot);
+    out.enable = out.enable && ((drained >> (DRAIN_DELAY - 1)) & 1);
+    put_drained<T>(drained_mem, slot,
+                   drain_word<T>(drain, taps, destination, limits, shadow, record_mem));
+    drained = (uint16_t)((drained << 1 | (drain.left != 0 ? 1 : 0)) & ((1 << DRAIN_DELAY) - 1));
+    slot++;
     if (busy) {
       const uint64_t word = words.read();
       loader_take<T>(loader, word, job.stripes_log2, job.list_shared, next, list_mem, record_mem);
@@ -105,11 +115,11 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
       }
       const int entry_index = slices[0].position.index & (T::table_entries - 1);
       const uint16_t move_word = (uint16_t)(at.move.word + move_mem[entry_index]);
-      const Place place = place_row(drained.row, drained.word, origins[s], destination);
+      const Place place = place_row(out.row, out.word, origins[s], destination);
       const bool move_writes = step.active && entry.last != 0;
-      write_bank<T>(map_mem[s], job.is_move ? move_writes : drained.enable && place.stored,
+      write_bank<T>(map_mem[s], job.is_move ? move_writes : out.enable && place.stored,
                     job.is_move ? move_word : place.word,
-                    job.is_move ? slices[s].moved : drained.data);
+                    job.is_move ? slices[s].moved : out.data);
       if (e.round_starts) {
         const SliceChannel every = {0, 0, job.table_entries};
         slices[s].channel = job.is_move ? every : next[s];

@@ -17,6 +17,7 @@ from .targets import Target, get_target
 
 INSTRUCTION_CYCLES = 12  # an instruction is read, decoded and dispatched
 TILES_PIPELINE_CYCLES = 24  # depth of the loop of TAPS and MOVE, and its setup
+DRAIN_DELAY_CYCLES = 12  # from a drained word to its write, at the end of a TAPS
 TRANSFER_SETUP_CYCLES = 18  # products and steps of LOAD, STORE and FILL
 MEMORY_LATENCY_CYCLES = 30  # from a burst request to its first word, or to its response
 WRITE_BURST_WORDS = 64  # a write burst leaves when all of it is there
@@ -132,4 +133,6 @@ def taps_cycles(
         pending = max(0, int(drain[r]) - (length - busy))
         total += length
     setup = 1 << fields["out_stripes_log2"]
+    if not fields["acc_keep"]:
+        total += DRAIN_DELAY_CYCLES
     return INSTRUCTION_CYCLES + setup + total + pending + TILES_PIPELINE_CYCLES

@@ -21,12 +21,12 @@ def taps(codes, lists, **fields):
 
 def test_one_tile_waits_for_its_stream_and_for_its_own_drain():
     stream = 4 * (2 + 3) + 1  # one more iteration to see that the last word has come
-    drain = 4
+    drain = 4 + cycles.DRAIN_DELAY_CYCLES
     assert taps([10, 20, 15, 12], [3, 3, 3, 3]) == CONSTANT + 1 + stream + 20 + drain
 
 
 def test_short_lists_are_bound_by_the_words_to_write():
-    first, later, drain = 2, 3 * 4, 4
+    first, later, drain = 2, 3 * 4, 4 + cycles.DRAIN_DELAY_CYCLES
     stream = 4 * (2 + 1) + 1
     assert taps([2] * 4, [1] * 4, tile_words=4) == CONSTANT + 1 + stream + first + later + drain
 
@@ -39,14 +39,14 @@ def test_kept_accumulators_are_not_drained():
 def test_the_next_round_waits_for_its_stream():
     stream, next_stream = 4 * (2 + 1) + 1, (2 + 16) + 1
     # the four words of round 0 are written while the loop waits for the list of channel 4
-    expected = CONSTANT + 1 + stream + next_stream + 100 + 1
+    expected = CONSTANT + 1 + stream + next_stream + 100 + 1 + cycles.DRAIN_DELAY_CYCLES
     assert taps([2, 2, 2, 2, 100], [1, 1, 1, 1, 16]) == expected
 
 
 def test_stripes_compute_one_channel_each_and_drain_one_word_each():
     stream = (2 + 1) + 1
     round_cycles = 8
-    expected = CONSTANT + 4 + 3 * stream  # three rounds of one copy
+    expected = CONSTANT + 4 + 3 * stream + cycles.DRAIN_DELAY_CYCLES
     got = taps([8] * 3, [1] * 3, stripes_log2=2, out_stripes_log2=2)
     assert got == expected - 2 * stream + 3 * round_cycles + 4
 

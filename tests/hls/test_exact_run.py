@@ -94,7 +94,7 @@ MUTANTS = [
     ("map_memory.h", "shift & 2 ? low4", "shift & 1 ? low4"),
     ("map_memory.h", "straight >= (int32_t)d.height", "straight > (int32_t)d.height"),
     ("tap_list.h", "const bool wraps = wrapped >= 0", "const bool wraps = wrapped > 0"),
-    ("slice.h", "p1, x1, takes && in1", "p1, x1, takes && in0"),
+    ("slice.h", "p1, c.is_max, takes && in1", "p1, c.is_max, takes && in0"),
     ("drain.h", "drain.row >= (int32_t)f.row_first", "drain.row > (int32_t)f.row_first"),
     ("loader.h", "shared ? 0 : loader.round & 1", "shared ? 1 : loader.round & 1"),
     ("transfer.h", "last_lanes : WORD_BYTES", "last_lanes : (int)job.last_lanes"),

@@ -29,10 +29,10 @@ def tiny_bench(tmp_path_factory):
 
 def seeds() -> range:
     text = os.environ.get("RASNA_SEEDS")
-    return range(*map(int, text.split(":"))) if text else range(60)
+    return range(*map(int, text.split(":"))) if text else range(40)
 
 
-@pytest.mark.parametrize("stall_percent", [0, 30, 70])
+@pytest.mark.parametrize("stall_percent", [0, 50])
 def test_random_programs_equal_golden(tiny_bench, stall_percent):
     cases = [random_program(seed, "tiny") for seed in seeds()]
     results = rtl_object.run(tiny_bench, cases, seed=1, stall_percent=stall_percent)
