@@ -9,7 +9,7 @@ from torch import nn
 from rasna.compile.capture import capture
 from rasna.compile.floatgraph import FloatGraph
 from rasna.compile.passes import simplify
-from rasna.compile.pipeline import flatten_outputs, quantise
+from rasna.compile.pipeline import flatten_outputs, quantize_model
 from rasna.compile.settings import Settings
 from rasna.golden import layers
 from rasna.graph import QuantGraph
@@ -65,7 +65,7 @@ def sample(*shape: int, seed: int = 1) -> torch.Tensor:
 
 def compiled(model: nn.Module, *samples: torch.Tensor, **settings: int) -> QuantGraph:
     """The quantised graph of a model for NCHW samples."""
-    return quantise(model, list(samples), Settings(**settings)).quant_graph
+    return quantize_model(model, list(samples), Settings(**settings)).quant_graph
 
 
 def simplified(model: nn.Module, *samples: torch.Tensor) -> FloatGraph:

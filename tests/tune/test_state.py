@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import rasna
-from rasna.compile.pipeline import flatten_outputs, quantise
+from rasna.compile.pipeline import flatten_outputs, quantize_model
 from rasna.compile.settings import settings_of
 from rasna.golden import layers
 from rasna.graph import QuantGraph
@@ -31,7 +31,7 @@ def one_thread():
 def freeze(model, *samples) -> QuantGraph:
     """What rasna.compile does with a tuned model, without the back end."""
     model._rasna_tune.prepare(samples)
-    graph = quantise(model, list(samples), settings_of(model)).quant_graph
+    graph = quantize_model(model, list(samples), settings_of(model)).quant_graph
     model._rasna_tune.freeze(graph)
     return graph
 
@@ -102,7 +102,7 @@ def test_one_flipped_weight_is_seen_by_the_comparison():
     op.weight = op.weight.copy()
     op.weight[0, 0] ^= 64
     wrong = golden(graph, [X], 0)
-    model._rasna_tune.freeze(quantise(model, [X], settings_of(model)).quant_graph)
+    model._rasna_tune.freeze(quantize_model(model, [X], settings_of(model)).quant_graph)
     assert not (model(X)[0].numpy() == wrong).all()
 
 

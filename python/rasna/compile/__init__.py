@@ -51,7 +51,7 @@ def compile(
     """
     # here, so that the back end can be imported where torch is not installed
     from .backend import build_program
-    from .pipeline import quantise
+    from .pipeline import quantize_model
     from .samples import check_mode, check_samples, unwrap
     from .settings import settings_of
 
@@ -65,7 +65,7 @@ def compile(
     if tuned is not None:
         check_mode(model)
         tuned.prepare(inputs)
-    compiled = quantise(model, inputs, settings_of(model))
+    compiled = quantize_model(model, inputs, settings_of(model))
     program = build_program(compiled.quant_graph, target, channel_last=channel_last)
     if tuned is not None:
         tuned.freeze(compiled.quant_graph)

@@ -21,7 +21,7 @@ from .problems import Problems, Refusal
 from .quantize import clamp_limits
 from .settings import Settings
 from .weights import (
-    Quantised,
+    Quantized,
     plan_sum,
     quantize_affine,
     quantize_average,
@@ -139,7 +139,7 @@ class _Lowering:
             name += "_"
         return name
 
-    def _append_conv(self, name, source, output, where, made: Quantised, **attributes) -> None:
+    def _append_conv(self, name, source, output, where, made: Quantized, **attributes) -> None:
         self.quant.ops.append(
             qg.Conv(
                 name, [source], output, where, weight=made.weight, bias=made.bias,

@@ -33,7 +33,7 @@ class Compiled:
     quant_graph: QuantGraph
 
 
-def quantise(
+def quantize_model(
     model: torch.nn.Module, samples: Sequence[torch.Tensor], settings: Settings
 ) -> Compiled:
     """Capture, simplify, calibrate and lower a model.

@@ -34,6 +34,10 @@ _REMEDIES: dict[str, str] = {
         "return the parts as several outputs, or add them after 1x1 convolutions",
     ),
     **dict.fromkeys(
+        ("pad", "zeropad2d", "circularpad2d", "constantpad2d", "reflectionpad2d"),
+        "use the padding argument of the convolution or pooling behind it",
+    ),
+    **dict.fromkeys(
         ("conv1d",), "use Conv2d with a (1, k) kernel on (batch, 1, length, channels) samples"
     ),
     **dict.fromkeys(

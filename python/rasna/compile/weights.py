@@ -31,7 +31,7 @@ MAX_FRAC_DIFFERENCE = 8  # of the operands of a sum
 
 
 @dataclass
-class Quantised:
+class Quantized:
     """weight: int8, empty for sums and averages; bias: int32 (OC,), empty for averages."""
 
     weight: np.ndarray
@@ -50,7 +50,7 @@ def max_magnitude(type: FixedPoint) -> int:
 def quantize_convolution(
     weight: np.ndarray, bias: np.ndarray, source: FixedPoint, output: FixedPoint,
     clamp: tuple[float, float], settings: Settings,
-) -> Quantised:  # fmt: skip
+) -> Quantized:  # fmt: skip
     """Weights, bias and requantisation of a convolution.
 
     weight: float64 (OC, IC/groups, KH, KW) with everything folded in; bias: float64 (OC,);
@@ -73,7 +73,7 @@ def quantize_convolution(
     lo, hi = clamp_limits(output, clamp)
     requant = requant_for(np.exp2(output.frac - frac), bound, lo, hi, settings.ib)
     integers = integers.astype(np.int8).reshape(weight.shape)
-    return Quantised(integers, bias_integers.astype(np.int32), requant)
+    return Quantized(integers, bias_integers.astype(np.int32), requant)
 
 
 def _integers(rows: np.ndarray, frac: np.ndarray, limit: int) -> np.ndarray:
@@ -87,7 +87,7 @@ def _integers(rows: np.ndarray, frac: np.ndarray, limit: int) -> np.ndarray:
 def quantize_affine(
     a: np.ndarray, b: np.ndarray, source: FixedPoint, output: FixedPoint,
     clamp: tuple[float, float], ib: int,
-) -> Quantised:  # fmt: skip
+) -> Quantized:  # fmt: skip
     """a*x + b per channel as a depthwise 1x1 convolution.
 
     The weight is +-64 and the scale |a| is in the 15-bit multiplier, so that scales keep
@@ -106,13 +106,13 @@ def quantize_affine(
     bound = np.abs(bias) + np.abs(weight) * max_magnitude(source)
     requant = requant_for(scale, bound, lo, hi, ib)
     weight = weight.astype(np.int8).reshape(-1, 1, 1, 1)
-    return Quantised(weight, bias.astype(np.int32), requant)
+    return Quantized(weight, bias.astype(np.int32), requant)
 
 
 def quantize_average(
     num_pixels: np.ndarray, divisors: np.ndarray, source: FixedPoint, output: FixedPoint,
     clamp: tuple[float, float], ib: int,
-) -> Quantised:  # fmt: skip
+) -> Quantized:  # fmt: skip
     """Requantisation of average pooling: one entry per distinct window.
 
     num_pixels, divisors: (entries,) pixels that a window adds, what it is divided by.
@@ -123,7 +123,7 @@ def quantize_average(
         raise OverflowError("the sum of a pooling window does not fit 32 bits")
     lo, hi = clamp_limits(output, clamp)
     scale = 2.0 ** (output.frac - source.frac) / divisors
-    return Quantised(_NOTHING, _NOTHING, requant_for(scale, bound, lo, hi, ib))
+    return Quantized(_NOTHING, _NOTHING, requant_for(scale, bound, lo, hi, ib))
 
 
 # ---- sums --------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def plan_sum(fracs: list[int], coefficients: list[float]) -> tuple[int, list[Ter
 def quantize_sum(
     acc_frac: int, terms: list[Term], sources: list[FixedPoint], channels: int,
     output: FixedPoint, clamp: tuple[float, float], ib: int,
-) -> Quantised:  # fmt: skip
+) -> Quantized:  # fmt: skip
     """Requantisation of a planned sum; bias is zero. sources: types of the operands."""
     lo, hi = clamp_limits(output, clamp)
     bound = sum(
@@ -186,4 +186,4 @@ def quantize_sum(
     )
     scale = np.full(channels, 2.0 ** (output.frac - acc_frac))
     requant = requant_for(scale, np.full(channels, bound), lo, hi, ib)
-    return Quantised(_NOTHING, np.zeros(channels, np.int32), requant)
+    return Quantized(_NOTHING, np.zeros(channels, np.int32), requant)
