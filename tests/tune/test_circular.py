@@ -4,7 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from rasna.tune.circular import keep_mode_where_it_wraps, make_circular, restore
+from rasna.tune.circular import (
+    circular_pad,
+    keep_mode_where_it_wraps,
+    make_circular,
+    restore,
+)
 
 
 def net():
@@ -58,3 +63,16 @@ def test_padding_as_large_as_the_map_wraps_once_and_is_circular():
     x = torch.randn(1, 1, 2, 3)
     assert keep_mode_where_it_wraps(model, lambda: model(x)) == []
     assert model[0].padding_mode == "circular"
+
+
+@pytest.mark.parametrize("edges", [(1, 1, 1, 1), (2, 4, 3, 0), (0, 0, 0, 1), (0, 0, 0, 0)])
+def test_circular_pad_is_that_of_pytorch_with_its_gradient(edges):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 3, 4, requires_grad=True)
+    y = circular_pad(x, edges)
+    want = nn.functional.pad(x, edges, mode="circular")
+    assert torch.equal(y, want)
+    upstream = torch.randint(-9, 9, y.shape).float()
+    (got,) = torch.autograd.grad(y, x, upstream, retain_graph=True)
+    (expected,) = torch.autograd.grad(want, x, upstream)
+    assert torch.equal(got, expected)
