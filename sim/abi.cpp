@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "../hls/isa.h"
 #include "../hls/targets.h"
@@ -190,10 +191,14 @@ int32_t rasna_run(rasna_context *context, const uint64_t *inputs, uint64_t *outp
     return call(context, [&] { run_batch(*context, inputs, outputs, batch); });
 }
 
-int32_t rasna_counters(rasna_context *context, uint64_t *, uint64_t, uint64_t *count) {
+int32_t rasna_counters(rasna_context *context, uint64_t *cycles, uint64_t capacity, uint64_t *count) {
     return call(context, [&] {
         if (!count) fail(rasna::ERROR_BAD_ARGUMENT, "count is NULL");
-        *count = 0;
+        const std::vector<uint64_t> &counted = context->machine->cycles();
+        const uint64_t num_values = counted.size() < capacity ? counted.size() : capacity;
+        check_pointer(cycles, "cycles", num_values);
+        if (num_values) memcpy(cycles, counted.data(), num_values * sizeof(uint64_t));
+        *count = counted.size();
     });
 }
 

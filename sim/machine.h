@@ -1,5 +1,5 @@
-// What a functional object does with a validated program. fast_machine.cpp and exact_machine.cpp each implement it; an
-// object is linked with one of them.
+// What an object does with a validated program. fast_machine.cpp, exact_machine.cpp and rtl_machine.cpp each implement it;
+// an object is linked with one of them.
 #ifndef RASNA_SIM_MACHINE_H
 #define RASNA_SIM_MACHINE_H
 
@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "program.h"
 
@@ -25,13 +26,19 @@ class Machine {
     // One word of the map memory as the last run left it. slice and word are inside.
     virtual uint64_t map_word(uint32_t slice, uint32_t word) const = 0;
 
+    // Cycles of every instruction of the last run, in program order; empty for machines without a notion of time.
+    virtual const std::vector<uint64_t> &cycles() const {
+        static const std::vector<uint64_t> none;
+        return none;
+    }
+
     // Options of this kind of machine. Return false for an unknown name; throw Failure for a bad value.
     virtual bool set_option(const std::string &name, const std::string &value) = 0;
     virtual bool get_option(const std::string &name, std::string &value) const = 0;
     virtual const char *option_names() const = 0;  // for messages: ", body, bodies (read only)"
 };
 
-extern const char *const MACHINE_KIND;  // "functional" or "functional-exact"
+extern const char *const MACHINE_KIND;  // "functional", "functional-exact" or "rtl"
 
 // body: what RASNA_BODY says, "" when it is not set. Throws Failure.
 std::unique_ptr<Machine> make_machine(const std::string &body);

@@ -71,6 +71,7 @@ RASNA_API int32_t rasna_counters(rasna_context *context, uint64_t *cycles, uint6
  *   "bodies"      functional, read only: what this processor can run, separated by spaces
  *   "step_limit"  most words or tap steps of one instruction that rasna_load accepts; a guard against endless programs
  *   "cache_bytes" functional: most memory for decoded tap lists; what does not fit is decoded anew in every run
+ *   "latency", "stall_seed", "stall_percent", "timeout_cycles", "bus_error_at", "bus_hang_at"  rtl: docs/rtl.md
  *   "stop_at"     number of the instruction before which a run ends; -1 (default): at END. For self-checks by layer. */
 RASNA_API int32_t rasna_set_option(rasna_context *context, const char *name, const char *value);
 

@@ -129,44 +129,62 @@ class ListDecoder {
         : plan_(plan),
           table_(table),
           format_{plan.fields.encoding, table, plan.fields.table_entries, plan.fields.group_step},
-          wants_pairs_(wants_pairs) {}
+          builder_(wants_pairs) {
+        for (Kind &kind : kinds_) kind.taps.resize(MAX_CODES);
+    }
 
     ListRange decode(const uint64_t *words, const ChannelRecord &record);
 
   private:
+    static constexpr size_t MAX_CODES = Target::list_words * DENSE_CODES_PER_WORD;
+
+    // Taps that are treated alike.
+    struct Kind {
+        std::vector<Tap> taps;  // MAX_CODES, of which num_taps are in use
+        size_t num_taps = 0;
+    };
+
+    Kind &kind(bool is_signed, bool is_masked) { return kinds_[2 * is_masked + is_signed]; }
     void collect(const uint64_t *words, const ChannelRecord &record);
+    uint32_t add_quads(bool is_signed, bool is_masked);
     ListRange add_mac();
     ListRange add_max();
 
     TapsPlan &plan_;
     const TableEntry *table_;
     ListFormat format_;
-    bool wants_pairs_;
-    std::vector<Tap> taps_[2][2];  // [is_signed][is_masked]
+    QuadBuilder builder_;
+    Kind kinds_[4];
 };
 
 // Taps with weight 0 do nothing, neither in MAC nor in MAX; nor do taps without lanes.
 void ListDecoder::collect(const uint64_t *words, const ChannelRecord &record) {
-    for (auto &kinds : taps_)
-        for (auto &taps : kinds) taps.clear();
+    for (Kind &kind : kinds_) kind.num_taps = 0;
     walk_codes(words, record.num_codes, format_, [&](int8_t weight, int entry, int64_t address) {
         const TableEntry &e = table_[entry];
-        if (weight == 0 || e.lane_mask == 0) return;
-        taps_[e.is_signed][e.lane_mask != 0xff].push_back(
-            {static_cast<uint16_t>(record.src_base + address), weight, e.lane_mask});
+        Kind &of_tap = kind(e.is_signed, e.lane_mask != 0xff);
+        of_tap.taps[of_tap.num_taps] = {static_cast<uint16_t>(record.src_base + address), weight, e.lane_mask};
+        of_tap.num_taps += weight != 0 && e.lane_mask != 0;
     });
+}
+
+uint32_t ListDecoder::add_quads(bool is_signed, bool is_masked) {
+    Kind &of_taps = kind(is_signed, is_masked);
+    return builder_.append(of_taps.taps.data(), of_taps.num_taps, is_signed, plan_.quads,
+                           is_masked ? &plan_.masks : nullptr);
 }
 
 ListRange ListDecoder::add_mac() {
     ListRange list;
     list.quads = static_cast<uint32_t>(plan_.quads.size());
     list.masks = static_cast<uint32_t>(plan_.masks.size());
-    list.num_unsigned = append_quads(taps_[0][0], false, wants_pairs_, plan_.quads, nullptr);
-    list.num_signed = append_quads(taps_[1][0], true, wants_pairs_, plan_.quads, nullptr);
-    list.num_masked_unsigned = append_quads(taps_[0][1], false, wants_pairs_, plan_.quads, &plan_.masks);
-    list.num_masked_signed = append_quads(taps_[1][1], true, wants_pairs_, plan_.quads, &plan_.masks);
-    for (const auto &taps : taps_[1])
-        for (const Tap &tap : taps) list.signed_weights += tap.weight;
+    list.num_unsigned = add_quads(false, false);
+    list.num_signed = add_quads(true, false);
+    list.num_masked_unsigned = add_quads(false, true);
+    list.num_masked_signed = add_quads(true, true);
+    for (const bool is_masked : {false, true})
+        for (size_t i = 0; i < kind(true, is_masked).num_taps; i++)
+            list.signed_weights += kind(true, is_masked).taps[i].weight;
     return list;
 }
 
@@ -175,9 +193,10 @@ ListRange ListDecoder::add_max() {
     list.max_taps = static_cast<uint32_t>(plan_.max_taps.size());
     uint32_t counts[2] = {};
     uint8_t lanes[2] = {};
-    for (int is_signed = 0; is_signed < 2; is_signed++)
-        for (const auto &taps : taps_[is_signed])
-            for (const Tap &tap : taps) {
+    for (const bool is_signed : {false, true})
+        for (const bool is_masked : {false, true})
+            for (size_t i = 0; i < kind(is_signed, is_masked).num_taps; i++) {
+                const Tap &tap = kind(is_signed, is_masked).taps[i];
                 plan_.max_taps.push_back({tap.address, tap.lane_mask});
                 counts[is_signed]++;
                 lanes[is_signed] |= tap.lane_mask;
@@ -210,10 +229,13 @@ Channel channel_of(const Taps &f, const ChannelRecord &r, uint32_t n, uint16_t l
 
 TapsPlan::TapsPlan(const Taps &f, const uint64_t *words, const TableEntry *table, bool wants_pairs) : fields(f) {
     Grouper(*this).run();
+    // 8 codes per word at most. What is not used stays reserved: pages that are never touched cost nothing.
+    if (f.func == FUNC_MAC) quads.reserve(static_cast<size_t>(f.stream_words) * DENSE_CODES_PER_WORD / 4);
     ListDecoder decoder(*this, table, wants_pairs);
     const uint64_t *at = words + f.stream_addr;
     uint16_t list_src_base = 0;
     channels.reserve(f.num_channels);
+    lists.reserve(f.list_shared ? 1 : f.num_channels);
     for (uint32_t n = 0; n < f.num_channels; n++) {
         const ChannelRecord record = decode_channel_record(at);
         at += CHANNEL_RECORD_WORDS;
@@ -231,12 +253,11 @@ TapsPlan::TapsPlan(const Taps &f, const uint64_t *words, const TableEntry *table
             keep[last_words][i] = LANE_BYTES[valid];
             replace[last_words][i] = ~LANE_BYTES[valid] & (0x0101010101010101ull * f.fill);
         }
-    quads.shrink_to_fit();
 }
 
 size_t TapsPlan::num_bytes() const {
     size_t bytes = sizeof *this + copies.capacity() * sizeof(Copy) + channels.capacity() * sizeof(Channel) +
-                   lists.capacity() * sizeof(ListRange) + quads.capacity() * sizeof(Quad) + masks.capacity() +
+                   lists.capacity() * sizeof(ListRange) + quads.size() * sizeof(Quad) + masks.capacity() +
                    max_taps.capacity() * sizeof(MaxTap);
     for (const auto &of_shape : groups) bytes += of_shape.capacity() * sizeof(Group);
     return bytes;

@@ -38,14 +38,14 @@ class Validator {
 
   private:
     [[noreturn]] void refuse(int code, const std::string &what) const;
-    void check(int code, const std::string &field, int64_t given, int64_t lo, int64_t hi) const;
+    void check(int code, const char *field, int64_t given, int64_t lo, int64_t hi, int64_t record = -1) const;
     void check_span(int code, const std::string &what, int64_t lowest, int64_t highest, int64_t limit) const;
     void check_count(const char *field, int64_t given) const { check(ERROR_BAD_FIELD, field, given, 1, 65535); }
     void check_steps(uint64_t steps) const;
     void check_stripes(const char *field, int stripes_log2) const;
     void check_stream(uint64_t stream_addr, uint64_t num_words) const;
     void check_segment(int segment, bool is_load, int64_t last_addr) const;
-    void check_loaded(const std::string &what, int last_entry) const;
+    void check_loaded(int last_entry, int64_t record = -1) const;
     void check_destination(const Destination &to, int64_t row_first, int64_t row_limit, int64_t max_channel,
                            int64_t num_words) const;
     int64_t highest_row(const Destination &to, int64_t row_first, int64_t row_limit) const;
@@ -77,9 +77,11 @@ void Validator::refuse(int code, const std::string &what) const {
     fail(code, "instruction " + number(index_) + " (" + name + "): " + what + " (" + error_text(code) + ")", index_);
 }
 
-void Validator::check(int code, const std::string &field, int64_t given, int64_t lo, int64_t hi) const {
-    if (given < lo || given > hi)
-        refuse(code, field + " is " + number(given) + ", allowed are " + number(lo) + " to " + number(hi));
+// record: number of the channel record that the field belongs to, -1 for a field of the instruction.
+void Validator::check(int code, const char *field, int64_t given, int64_t lo, int64_t hi, int64_t record) const {
+    if (given >= lo && given <= hi) return;
+    const std::string of_record = record < 0 ? "" : " of channel record " + number(record);
+    refuse(code, field + of_record + " is " + number(given) + ", allowed are " + number(lo) + " to " + number(hi));
 }
 
 void Validator::check_span(int code, const std::string &what, int64_t lowest, int64_t highest, int64_t limit) const {
@@ -120,10 +122,11 @@ void Validator::check_segment(int segment, bool is_load, int64_t last_addr) cons
                                      " of the segment " + NAMES[segment] + ", which has " + std::to_string(have));
 }
 
-void Validator::check_loaded(const std::string &what, int last_entry) const {
-    if (last_entry >= num_loaded_)
-        refuse(ERROR_TABLE_RANGE, what + " uses table entry " + number(last_entry) + ", but TABLE has loaded only " +
-                                      number(num_loaded_));
+void Validator::check_loaded(int last_entry, int64_t record) const {
+    if (last_entry < num_loaded_) return;
+    const std::string what = record < 0 ? "table_entries" : "the list of channel record " + number(record);
+    refuse(ERROR_TABLE_RANGE, what + " uses table entry " + number(last_entry) + ", but TABLE has loaded only " +
+                                  number(num_loaded_));
 }
 
 // The highest local row that some stripe holds of the rows row_first … row_limit-1, or -1.
@@ -211,7 +214,7 @@ void Validator::move(const Move &f) const {
     check_count("num_rows", f.num_rows);
     check_count("num_words", f.num_words);
     check(ERROR_TABLE_RANGE, "table_entries", f.table_entries, 1, Target::table_entries);
-    check_loaded("table_entries", f.table_entries - 1);
+    check_loaded(f.table_entries - 1);
     if (!table_[f.table_entries - 1].last)
         refuse(ERROR_BAD_FIELD, "last of table entry " + number(f.table_entries - 1) + " is 0, required is 1");
     const uint64_t words = static_cast<uint64_t>(f.num_channels) * f.num_rows * f.num_words;
@@ -249,16 +252,15 @@ void Validator::taps_fields(const Taps &f) const {
 
 // Fields of record n and the length of its list.
 void Validator::taps_record(const Taps &f, const ChannelRecord &r, int64_t n, const ChannelRecord &first) const {
-    const std::string of = " of channel record " + number(n);
-    check(ERROR_BAD_FIELD, "multiplier" + of, r.multiplier, 1, 32767);
-    check(ERROR_BAD_FIELD, "shift" + of, r.shift, 1, 31);
-    check(ERROR_BAD_FIELD, "pre_shift" + of, r.pre_shift, 0, 31);
+    check(ERROR_BAD_FIELD, "multiplier", r.multiplier, 1, 32767, n);
+    check(ERROR_BAD_FIELD, "shift", r.shift, 1, 31, n);
+    check(ERROR_BAD_FIELD, "pre_shift", r.pre_shift, 0, 31, n);
     const bool shares = f.list_shared && n > 0;
-    if (shares) check(ERROR_STREAM_RANGE, "num_codes" + of, r.num_codes, first.num_codes, first.num_codes);
+    if (shares) check(ERROR_STREAM_RANGE, "num_codes", r.num_codes, first.num_codes, first.num_codes, n);
     const int64_t per_word = f.encoding == ENCODING_DENSE ? DENSE_CODES_PER_WORD : SPARSE_CODES_PER_WORD;
     const int64_t words = shares ? 0 : (r.num_codes + per_word - 1) / per_word;
-    check(ERROR_STREAM_RANGE, "list_words" + of, r.list_words, words, words);
-    check(ERROR_LIST_RANGE, "list_words" + of, r.list_words, 0, Target::list_words);
+    check(ERROR_STREAM_RANGE, "list_words", r.list_words, words, words, n);
+    check(ERROR_LIST_RANGE, "list_words", r.list_words, 0, Target::list_words, n);
 }
 
 AddressSpan Validator::list_span(const Taps &f, const uint64_t *words, int num_codes) const {
@@ -275,9 +277,10 @@ AddressSpan Validator::list_span(const Taps &f, const uint64_t *words, int num_c
 // The vectors of every tap of channel n, in all rows and words, lie inside the map.
 void Validator::taps_sources(const Taps &f, int64_t n, int64_t src_base, const AddressSpan &span) const {
     if (span.last_entry < 0) return;
-    check_loaded("the list of channel record " + number(n), span.last_entry);
+    check_loaded(span.last_entry, n);
     const int64_t reach = last_of(0, f.tile_rows, f.src_row_step, f.tile_words, f.src_word_step);
     const int64_t lowest = src_base + span.lowest, highest = src_base + span.highest + reach + WORD_BYTES - 1;
+    if (lowest >= 0 && highest < MAP_BYTES) return;
     check_span(ERROR_MAP_RANGE, "the bytes that the taps of channel record " + number(n) + " read (src_base " +
                                     number(src_base) + ")",
                lowest, highest, MAP_BYTES);

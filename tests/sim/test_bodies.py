@@ -39,6 +39,8 @@ def taps_program(rng, shape, data: str, taps: str, **fields: int):
     if taps == "extreme":  # in some channels all of one sign, so that sums grow as they can
         weights = rng.choice([-128, -127, 127], total)
         weights[: starts[1]], weights[starts[1] : starts[2]] = 127, -127
+    elif taps == "pairs":  # of one sign, so that two products just fit or just do not fit int16
+        weights = rng.integers(58, 72, total) * rng.choice([-1, 1])
     else:
         weights = rng.integers(low, high, total)
     positions = np.concatenate(
@@ -91,6 +93,8 @@ def taps_program(rng, shape, data: str, taps: str, **fields: int):
 
 
 def inputs_for(rng, num_words: int, taps: str) -> np.ndarray:
+    if taps == "pairs":
+        return np.full(num_words, 2**64 - 1, np.uint64)
     if taps != "extreme":
         return rng.integers(0, 2**64, num_words, np.uint64)
     lanes = rng.choice(np.array([0, 255, 128, 127], np.uint8), num_words * 8)
@@ -124,7 +128,7 @@ def contexts(fast, emulated):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("taps", ["random", "extreme", "masked", "none"])
+@pytest.mark.parametrize("taps", ["random", "extreme", "pairs", "masked", "none"])
 def test_mac_is_exact(contexts, shape, taps):
     for i, data in enumerate(("unsigned", "signed", "mixed")):
         check(SEED + i, contexts, shape, data, taps)
