@@ -19,14 +19,17 @@ inline RequantizeLimits requantize_limits(int ib, int16_t clamp_lo, int16_t clam
 }
 
 // t = saturate(acc >> pre_shift); clamp((t * multiplier + (1 << (shift - 1))) >> shift).
-// t has at most 24 bits and the multiplier 15, so that one DSP48 makes the product.
+// One DSP48 (25 x 18 bits) makes the product.
 inline int16_t requantize(int32_t acc, int pre_shift, int multiplier, int shift,
                           const RequantizeLimits &limits) {
   int32_t t = acc >> (pre_shift & 31);
   t = t < limits.t_lo ? limits.t_lo : t;
   t = t > limits.t_hi ? limits.t_hi : t;
+  // at most 24 bits and 15 bits: says so, because a limit in a register says nothing of its size
+  t = (int32_t)((uint32_t)t << 8) >> 8;
+  const int64_t factor = multiplier & 0x7fff;
   const int64_t half = (int64_t)1 << ((shift - 1) & 31);
-  const int64_t scaled = ((int64_t)t * (int64_t)multiplier + half) >> (shift & 31);
+  const int64_t scaled = ((int64_t)t * factor + half) >> (shift & 31);
   const int64_t lo = limits.clamp_lo, hi = limits.clamp_hi;
   const int64_t raised = scaled < lo ? lo : scaled;
   return (int16_t)(raised > hi ? hi : raised);

@@ -40,8 +40,8 @@ struct Slice {
 // Two products by one DSP48: x1 * 2^16 + x0 has 25 bits, x0 * weight fits int16 because
 // 128 * 255 < 2^15, so the low half separates exactly.
 inline void multiply_pair(int16_t x0, int16_t x1, int8_t weight, int32_t &p0, int32_t &p1) {
-  const int32_t packed = (int32_t)x1 * 65536 + (int32_t)x0;
-  const int64_t product = (int64_t)packed * (int64_t)weight;
+  const int64_t packed = (int64_t)x1 * 65536 + (int64_t)x0;
+  const int64_t product = packed * (int64_t)weight;
   p0 = (int32_t)(int16_t)product;
   p1 = (int32_t)((product - (int64_t)p0) >> 16);
 }
@@ -84,6 +84,13 @@ inline uint64_t merge_bytes(uint64_t word, uint64_t vector, uint8_t lane_mask) {
   return merged;
 }
 
+inline uint64_t repeat_byte(uint8_t byte) {
+  uint64_t word = byte;
+  word |= word << 8;
+  word |= word << 16;
+  return word | word << 32;
+}
+
 // One step of one slice. Returns the table entry that it took.
 template <class T>
 inline TableEntry slice_step(Slice<T> &slice, const StepControl &c,
@@ -113,8 +120,7 @@ inline TableEntry slice_step(Slice<T> &slice, const StepControl &c,
   }
   accumulate_vector<T>(slice, start, c, vector, weight, entry);
 
-  const uint64_t empty = (uint64_t)c.fill * 0x0101010101010101u;
-  slice.moved = merge_bytes(slice.move_fresh ? empty : slice.moved, vector, entry.lane_mask);
+  slice.moved = merge_bytes(slice.move_fresh ? repeat_byte(c.fill) : slice.moved, vector, entry.lane_mask);
   if (c.active) slice.move_fresh = entry.last != 0;
   return entry;
 }
