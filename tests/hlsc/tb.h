@@ -68,6 +68,7 @@ struct AxiPort {
     if (*rvalid) memcpy(rdata, &memory.bytes[reads.front().addr], sizeof(Data));
   }
   void sample(Memory &memory, Stalls &stalls, long cycle) {
+    if (*rvalid && !*rready) fail("RREADY is low: a burst was issued without room for it");
     if (*rvalid && *rready) reads.pop_front(), ++num_read_beats, read_held = false;
     if (*bvalid && *bready) responses.pop_front(), response_held = false;
     if (*arvalid && *arready) {
