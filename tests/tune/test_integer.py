@@ -19,6 +19,7 @@ from rasna.graph import (
     Sum,
     Tensor,
 )
+from rasna.tune import integer
 from rasna.tune.integer import IntegerModel, dequantize, evaluate, quantize
 
 SEEDS = range(12)
@@ -210,7 +211,7 @@ def identity_graph():
 
 def test_integer_model_keeps_structure_and_shape_in_any_number_of_chunks(monkeypatch):
     model = IntegerModel(identity_graph())
-    monkeypatch.setattr("rasna.tune.integer.CHUNK_BYTES", 100)
+    monkeypatch.setattr(integer, "CHUNK_BYTES", 100)
     x = torch.randn(7, 2, 1, 3)
     got = model(x)
     want = torch.floor(x * 16 + 0.5) / 16

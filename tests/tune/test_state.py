@@ -203,7 +203,7 @@ class _TwoInputs(nn.Module):
 
 
 def test_outputs_keep_their_structure_and_inputs_may_be_named():
-    model = rasna.tune(_TwoInputs())
+    model = rasna.tune(_TwoInputs(), strategy="all")
     x, other = torch.randn(3, 1, 5, 6), torch.randn(3, 2, 5, 6)
     for training in (True, False):
         y = model.train(training)(x, other=other)

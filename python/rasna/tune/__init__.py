@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +15,7 @@ from torch.nn.utils import parametrize
 from ..compile.trace import Trace, trace
 from ..errors import CompileError, TuneError
 from .circular import make_circular, restore
-from .prune import prune, unprune
+from .prune import prune, unprune, weight_of
 from .settings import Settings, check_arguments
 from .state import Tuned
 
@@ -82,7 +83,8 @@ def tune(
         prune(layer, settings.sp)
     if settings.chpad:
         make_circular(model)
-    model._rasna_tune = model.forward = Tuned(model, settings)
+    tuned: Any = Tuned(model, settings)
+    model._rasna_tune = model.forward = tuned
     return model
 
 
@@ -120,7 +122,7 @@ def _check_layers(layers: dict[str, nn.Module | None]) -> None:
     for path, layer in layers.items():
         if layer is None:
             continue
-        if nn.parameter.is_lazy(layer.weight):
+        if nn.parameter.is_lazy(weight_of(layer)):
             raise TuneError(f"tune: {path} is lazy; run the model once, then tune it")
         if layer.weight.is_meta:
             raise TuneError(f"tune: {path} is on the meta device; load its weights, then tune it")
@@ -135,7 +137,9 @@ def _layers_to_prune(layers: dict[str, nn.Module | None], settings: Settings) ->
     """The layers that the strategy prunes. A weight that a dense layer shares stays dense."""
     if settings.strategy == "all":
         return [layer for layer in layers.values() if layer is not None]
-    chosen, dense, first = [], [], True
+    chosen: list[nn.Module] = []
+    dense: list[nn.Module] = []
+    first = True
     for layer in layers.values():
         if isinstance(layer, nn.Conv2d) and not first and not _is_depthwise(layer):
             chosen.append(layer)

@@ -11,7 +11,7 @@ Between operations a tensor is (N, C, H, W) int16, which holds int8 and uint8.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,7 +132,12 @@ def _avg_pool(op: AvgPool, x: torch.Tensor) -> torch.Tensor:
     return requantize(acc, op.requant, index)
 
 
-_EVALUATE = {Conv: _conv, Sum: _sum, MaxPool: _max_pool, AvgPool: _avg_pool}
+_EVALUATE: dict[type, Callable[..., torch.Tensor]] = {
+    Conv: _conv,
+    Sum: _sum,
+    MaxPool: _max_pool,
+    AvgPool: _avg_pool,
+}
 
 
 def evaluate(graph: QuantGraph, inputs: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -94,9 +94,11 @@ class Observers:
         values = _sample(y).clamp_(*clamp)
         if bool(torch.isfinite(values).all()):  # a step that diverged teaches nothing
             seen.append(values)
-        known = torch.cat(list(seen)) if seen else torch.zeros(1)
-        nonnegative = self._nonnegative.get(node.name, False)
-        kind = choose_type(known, self.settings.ab, nonnegative)
+        kind = self.types.get(node.name)
+        if seen or kind is None:
+            known = torch.cat(list(seen)) if seen else torch.zeros(1)
+            nonnegative = self._nonnegative.get(node.name, False)
+            kind = choose_type(known, self.settings.ab, nonnegative)
         self.types[node.name] = kind
         lo, hi = clamp_limits(kind, clamp)
         return 2.0**kind.frac, lo, hi

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from typing import cast
 
 import torch
 from torch import nn
@@ -48,6 +49,10 @@ def mask_of(layer: nn.Module) -> Mask | None:
     return layer.__dict__.get(_KEY)
 
 
+def weight_of(layer: nn.Module) -> torch.Tensor:
+    return cast("torch.Tensor", layer.weight)
+
+
 def apply_mask(layer: nn.Module) -> None:
     """Zero the pruned weights of a layer, in place; nothing to do without a mask.
 
@@ -55,7 +60,7 @@ def apply_mask(layer: nn.Module) -> None:
     """
     mask = mask_of(layer)
     if mask is not None:
-        weight = layer.weight.data
+        weight = weight_of(layer).data
         weight.masked_fill_(~mask.on(weight.device), 0)
 
 
@@ -64,7 +69,7 @@ def prune(layer: nn.Module, sp: float) -> None:
     if mask_of(layer) is None:
         layer.register_state_dict_pre_hook(_before_state_dict)
         layer.register_load_state_dict_post_hook(_after_load)
-    layer.__dict__[_KEY] = Mask(sp, magnitude_mask(layer.weight, sp))
+    layer.__dict__[_KEY] = Mask(sp, magnitude_mask(weight_of(layer), sp))
     watch(layer)
     apply_mask(layer)
 

@@ -60,7 +60,7 @@ def _bits(name: str, value: Any) -> int:
         raise RasnaTypeError(
             f"tune: {name} ({what}) must be an integer from {lo} to {hi}, {value!r} was given"
         )
-    if not lo <= value <= hi:
+    if not lo <= int(value) <= hi:
         raise TuneError(f"tune: {name} ({what}) must be {lo} to {hi}, {value!r} was given")
     return int(value)
 
@@ -81,7 +81,7 @@ def check_arguments(
     what = "tune: sp (fraction of zero weights) must be"
     if isinstance(sp, bool) or not isinstance(sp, numbers.Real):
         raise RasnaTypeError(f"{what} a number with 0 <= sp < 1, {sp!r} was given")
-    if not 0 <= sp < 1:
+    if not 0 <= float(sp) < 1:
         raise TuneError(f"{what} 0 <= sp < 1, {sp!r} was given")
     bits = [_bits(name, value) for name, value in (("ab", ab), ("wb", wb), ("ib", ib))]
     if not isinstance(chpad, bool):

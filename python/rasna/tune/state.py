@@ -50,7 +50,7 @@ def fingerprint(root: nn.Module) -> bytes:
         if not name.endswith("num_batches_tracked"):
             digest.update(name.encode())
             flat = tensor.detach().cpu().contiguous().reshape(-1)
-            digest.update(flat.view(torch.uint8).numpy())
+            digest.update(flat.view(torch.uint8).numpy().data)
     return digest.digest()
 
 
@@ -99,7 +99,7 @@ class Tuned:
         if not _untouched:
             _untouched.append(torch.compiler.disable(Tuned.run))
         self._prepared: set[Shapes] = set()
-        self._training: dict[tuple[Shapes, tuple[bool, ...]], TrainingGraph] = {}
+        self._training: dict[Shapes, TrainingGraph] = {}
         self._integer: tuple[bytes, Shapes, IntegerModel] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,9 +173,9 @@ class Tuned:
     ) -> QuantGraph:
         """The frozen graph if it is still true, else one of the present weights."""
         if self._frozen is not None:
-            frozen, graph = self._frozen
-            if frozen == present and shapes == tuple(tuple(p.shape) for p in graph.inputs):
-                return graph
+            frozen, quantised = self._frozen
+            if frozen == present and shapes == tuple(tuple(p.shape) for p in quantised.inputs):
+                return quantised
         graph = self._float_graph(inputs, training=False)
         plain = to_cpu_float32(self.model)
         types = self.observers.types
@@ -211,10 +211,14 @@ class Tuned:
         if self.settings.chpad and shapes not in self._prepared:
             like = next(self.model.parameters())
             few = [x.detach()[:2].to(like.device, like.dtype) for x in inputs]
+
+            def run() -> None:
+                with contextlib.suppress(Exception):  # capture says better what is wrong
+                    type(self.model).forward(self.model, *few)
+
             with undisturbed(self.model, training=False):
-                keep_mode_where_it_wraps(
-                    self.model, lambda: type(self.model).forward(self.model, *few)
-                )
+                if keep_mode_where_it_wraps(self.model, run):
+                    self._training.clear()  # graphs of other shapes have the old mode
             self._prepared.add(shapes)
 
     def freeze(self, graph: QuantGraph) -> None:
