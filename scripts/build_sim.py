@@ -140,8 +140,9 @@ def build(
     all_flags = [*COMMON_FLAGS, of_target, *(SANITIZE_FLAGS if sanitize else ()), *flags]
     info = f"{description} {platform.machine()} {'sanitize' if sanitize else 'O3'}"
     sources = [*SHARED_SOURCES, *(EXACT_SOURCES if exact else FAST_SOURCES)]
-    inputs = [*(ROOT / "sim").iterdir(), *(ROOT / "hls").glob("*.h"), Path(__file__).resolve()]
-    key = source_hash([p for p in inputs if p.is_file()], " ".join([compiler, info, *all_flags]))
+    headers = [p for p in (ROOT / "sim").glob("*.h") if not p.name.startswith("rtl_")]
+    inputs = [*headers, *(ROOT / "hls").glob("*.h"), *(ROOT / "sim" / s for s in sources)]
+    key = source_hash([*inputs, Path(__file__)], " ".join([compiler, info, *all_flags]))
     stamp = out / "obj" / f"{name}.stamp"
     stamp.parent.mkdir(parents=True, exist_ok=True)
     with locked(out / "obj" / f"{name}.lock"):

@@ -51,11 +51,18 @@ def taps_program(rng, shape, data: str, taps: str, **fields: int):
         weights.astype(np.int8), positions.astype(int), starts, sparse
     )
     wide = rng.random() < 0.5
-    records = encoding.channel_records(
-        bias=rng.integers(-(2**20), 2**20, NUM_CHANNELS), src_base=rng.integers(0, 64),
-        num_codes=num_codes, multiplier=rng.choice([1, 2, 181, 16384, 32767], NUM_CHANNELS),
+    requant = dict(
+        bias=rng.integers(-(2**20), 2**20, NUM_CHANNELS),
+        multiplier=rng.choice([1, 2, 181, 16384, 32767], NUM_CHANNELS),
         shift=rng.integers(1, 32 if wide else 12, NUM_CHANNELS),
         pre_shift=rng.integers(0, 32 if wide else 6, NUM_CHANNELS),
+    )
+    if taps == "pairs":  # unsigned sums come out as 0 to 99, bit for bit
+        sums = np.add.reduceat(np.append(weights, 0), starts[:-1]) * (counts > 0)
+        bias = rng.integers(0, 100, NUM_CHANNELS) - 255 * sums
+        requant, wide = dict(bias=bias, multiplier=2, shift=1, pre_shift=0), False
+    records = encoding.channel_records(
+        **requant, src_base=rng.integers(0, 64), num_codes=num_codes,
         out_channel=np.arange(NUM_CHANNELS), list_words=np.diff(word_starts),
     )
     out_words = tile_words * NUM_ROWS
