@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import (
+        BoardMemoryError,
+        BoardTimeoutError,
         ClosedError,
         CompileError,
         GoldenError,
@@ -43,6 +45,8 @@ _HOMES = {
     "load": "program",
     "Runtime": "runtime",
     "RuntimeCSim": "runtime",
+    "BoardMemoryError": "errors",
+    "BoardTimeoutError": "errors",
     "ClosedError": "errors",
     "CompileError": "errors",
     "GoldenError": "errors",
@@ -65,6 +69,8 @@ __all__ = [
     "load",
     "Runtime",
     "RuntimeCSim",
+    "BoardMemoryError",
+    "BoardTimeoutError",
     "ClosedError",
     "CompileError",
     "GoldenError",

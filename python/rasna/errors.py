@@ -49,6 +49,22 @@ class NotOnBoardError(RasnaError):
     """Hardware was asked for where it is not available."""
 
 
+class BoardTimeoutError(RasnaError, TimeoutError):
+    """A run on a board was not done in time.
+
+    Attributes
+    ----------
+    recovered : bool
+        Whether the machine answers again, after a soft reset or loading its bitstream again.
+    """
+
+    recovered = False
+
+
+class BoardMemoryError(RasnaError, MemoryError):
+    """A board has too little contiguous memory."""
+
+
 class SelfCheckError(RasnaError):
     """A runtime object gave other results than the golden model."""
 

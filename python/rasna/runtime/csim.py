@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import RuntimeObjectError, TargetMismatchError
-from ..golden.machine import Machine
 from .base import BaseRuntime
+from .difference import locate_difference
 from .library import Context, Library, open_library
 
 if TYPE_CHECKING:
@@ -112,62 +112,11 @@ class RuntimeCSim(BaseRuntime):
         return f"<rasna.RuntimeCSim {self.kind} {self.target} {self._library.path}{state}>"
 
     def _locate_difference(self, words: np.ndarray) -> str:
-        """Step the golden model and the object side by side, layer by layer."""
-        program = self._program
-        machine = Machine(
-            program.words, words, program.output_words, program.scratch_words, program.target
-        )
         context = self._new_context()
         try:
-            for name, limit in _layer_limits(program):
-                while machine.state.number < limit and not machine.done:
-                    machine.step()
-                text = _compare_map(context, machine, words, limit)
-                if text:
-                    return f"layer {name} differs first: {text}"
-        except RuntimeObjectError as error:
-            return f"which layer differs first is not known: {error}"
+            return locate_difference(self._program, context, words)
         finally:
             context.destroy()
-        expected = program.selfcheck_expected
-        if expected is not None and np.array_equal(machine.outputs, expected):
-            return "the map memory is right after every layer; the output differs in a store"
-        return (
-            "the golden model, too, computes another output from these instructions: the "
-            "Program does not fit its own self-check; compile the model again"
-        )
-
-
-def _layer_limits(program: Program) -> list[tuple[str, int]]:
-    """Name of every layer and the number of the first instruction behind it, in order."""
-    limits = [
-        (layer["name"], layer["first_instruction"] + layer["num_instructions"])
-        for layer in program.layers
-        if "first_instruction" in layer and "num_instructions" in layer
-    ]
-    return sorted(limits, key=lambda item: item[1])
-
-
-def _compare_map(context: Context, machine: Machine, words: np.ndarray, limit: int) -> str:
-    """"" when all bytes that a program may read are equal before instruction ``limit``."""
-    state = machine.state
-    context.set_option("stop_at", str(limit))
-    outputs = np.zeros((1, machine.outputs.size), np.uint64)
-    context.run(np.ascontiguousarray(words[None]), outputs)
-    row = np.empty(state.target.map_words, np.uint64)
-    for index in range(state.target.slices):
-        context.read_map(index, row)
-        # an object may keep one copy of every stripe: slices behind them are not compared
-        kept = (state.stripes[index] >= 0) & (index < (1 << np.maximum(state.stripes[index], 0)))
-        compared = state.written[index] & np.repeat(kept, 8)
-        wrong = np.flatnonzero((row.view(np.uint8) != state.map_bytes[index]) & compared)
-        if wrong.size:
-            at = int(wrong[0])
-            return (
-                f"byte {at} of slice {index} is {row.view(np.uint8)[at]}, must be "
-                f"{state.map_bytes[index, at]}"
-            )
-    return ""
 
 
 def _check_match(program: Program, library: Library) -> None:
