@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from harness import compare
+from graph_check import compare
 from random_graphs import random_graph
 
 from rasna.compile.backend import build_image

@@ -14,12 +14,13 @@ import time
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
 import torch
-from check import Result, check_network, cpu_bodies
 
 from rasna.targets import TARGETS
+from tests.networks.check import Result, check_network, cpu_bodies
 
 MINIMUM = 20  # cases of every required attribute, in a run of 500 networks
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import check
-import fuzz
+from tests.networks import check, fuzz
 
 COUNT = int(os.environ.get("RASNA_NETWORKS", "500"))
 SEED = int(os.environ.get("RASNA_SEED", "0"))
