@@ -299,13 +299,22 @@ def demangle_local(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
+def _unescape(match) -> str:
+    """``\\5C`` or a doubled backslash of an LLVM string."""
+    return "\\" if match.group(1) == "\\" else chr(int(match.group(1), 16))
+
+
 def _initial_bytes(layout: Layout, kind: str, text: str, size: int) -> bytearray:
     text = text.strip()
     if text in ("zeroinitializer", "undef", "poison"):
         return bytearray(size)
     if text.startswith('c"'):
-        raw = re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m.group(1), 16)), text[2:-1])
-        return bytearray(raw.encode("latin-1").ljust(size, b"\0"))
+        raw = re.sub(r"\\(\\|[0-9A-Fa-f]{2})", _unescape, text[2:-1]).encode("latin-1")
+        if len(raw) != size:
+            raise HlsError(
+                None, f"internal: the initial value {text[:40]} is not {size} bytes long"
+            )
+        return bytearray(raw)
     if re.fullmatch(r"i(\d+)", kind):
         value = {"true": 1, "false": 0}.get(text)
         value = int(text) if value is None else value

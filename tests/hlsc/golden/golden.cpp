@@ -191,6 +191,20 @@ void tables(uint32_t n, toks &in, toks &out) {
   }
 }
 
+// A word is read, perhaps overwritten, and read again.
+void reload(uint32_t n, toks &in, toks &out) {
+  static uint32_t m[8];
+  static const uint8_t start[4] = {92, 34, 0, 255};
+  for (uint32_t i = 0; i < 2 * n + 112; i++) {
+#pragma HLS pipeline II=3
+    tok t = in.read();
+    uint32_t before = m[t.b[0] & 7];
+    m[t.a & 7] = t.a + start[i & 3];
+    t.a = 3 * before + m[t.b[0] & 7];
+    out.write(t);
+  }
+}
+
 // Long write bursts with a wait at the end.
 void store(port_t mem, uint32_t n, toks &in) {
   mem.write_request(5, 2 * n + 112);
@@ -207,7 +221,7 @@ extern "C" void core(port_t src, port_t dst, uint32_t n) {
 #pragma HLS interface m_axi port=dst bundle=dst
 #pragma HLS interface s_axilite port=n
 #pragma HLS dataflow
-  toks s0, s1, s2, s3, s4, s5, s6, s7, s8, s9;
+  toks s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10;
   load(src, n, s0);
   accumulate(n, s0, s1);
   histogram(n, s1, s2);
@@ -218,5 +232,6 @@ extern "C" void core(port_t src, port_t dst, uint32_t n) {
   exclusive(n, s6, s7);
   recurrence(n, s7, s8);
   tables(n, s8, s9);
-  store(dst, n, s9);
+  reload(n, s9, s10);
+  store(dst, n, s10);
 }
