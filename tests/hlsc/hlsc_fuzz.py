@@ -55,11 +55,12 @@ def check(seeds: list[int], out_dir: Path, cache: Path, sets: int = 6, mutate=No
 
 
 def run(
-    first: int, count: int, work: Path, keep: bool = False, chains: int = CHAINS, out=sys.stdout
+    first: int, count: int, work: Path, keep: bool = False, chains: int = CHAINS, out=None
 ) -> list[tuple[int, str]]:
     """Check programs ``first`` .. ``first + count - 1``; returns [(seed, message)] of the failures,
     one chain each.
     """
+    out = out or sys.stdout
     failures: list[tuple[int, str]] = []
     cache = work / "runtime"
     for start in range(first, first + count, chains):
