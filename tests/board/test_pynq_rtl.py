@@ -13,7 +13,7 @@ from rasna.compile.backend import build_program
 from rasna.errors import RuntimeObjectError, SelfCheckError
 from rasna.golden import evaluate, run_program
 from rasna.program.ports import pack
-from rasna.runtime import board_machine
+from rasna.runtime import board_machine, board_measure
 from rasna.targets import TARGETS
 
 NUM_GRAPHS, NUM_PROGRAMS = 12, 8
@@ -72,12 +72,10 @@ def test_layer_cycles_are_measured_and_add_up(rtl_board, overlay_files):
         runtime.selfcheck()
         cycles = runtime.layer_cycles()
         assert list(cycles) == ["conv1", "conv2"] and all(c > 0 for c in cycles.values())
-        assert sum(cycles.values()) == runtime.cycles or abs(
-            sum(cycles.values()) - runtime.cycles
-        ) < runtime.cycles // 2
+        assert sum(cycles.values()) == runtime.cycles
 
 
-def test_a_flipped_weight_is_located_by_layer(rtl_board, overlay_files):
+def test_a_program_that_does_not_fit_its_self_check_is_said_to_be_wrong(rtl_board, overlay_files):
     rtl_board()
     program = conv_sample().program
     with program.to_runtime(bit(overlay_files)) as runtime:
@@ -85,8 +83,7 @@ def test_a_flipped_weight_is_located_by_layer(rtl_board, overlay_files):
         stream = int(rasna.isa.decode(program.words[8 * taps : 8 * taps + 8].tolist())[1][
             "stream_addr"
         ])
-        for buffer_words in (runtime._program_buffer.words,):
-            buffer_words[stream] ^= np.uint64(0x40)  # a bias
+        runtime._program_buffer.words[stream] ^= np.uint64(0x40)  # a bias
         runtime._program_buffer.sync_to_device()
         program.words = runtime._program_buffer.words.copy()
         with pytest.raises(SelfCheckError, match="golden model, too, computes another output"):
@@ -101,8 +98,6 @@ def test_a_map_that_differs_names_the_layer(rtl_board, overlay_files, monkeypatc
     taps = program.layers[1]["first_instruction"] + 1
     stream = int(rasna.isa.decode(right[8 * taps : 8 * taps + 8].tolist())[1]["stream_addr"])
     with program.to_runtime(bit(overlay_files)) as runtime:
-        from rasna.runtime import board_measure
-
         wrong = right.copy()
         wrong[stream] += np.uint64(900)  # a bias
         runtime._program_buffer.write(wrong)
