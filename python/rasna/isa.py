@@ -263,6 +263,9 @@ REGISTERS: tuple[tuple[str, int, str, str], ...] = (
     ("CYCLES_HI", 0x44, "r", "high half"),
 )
 
+REGISTER_SPAN_BYTES = 0x1000  # of the address range that a block design gives the registers
+IP_VLNV = "rasna:rasna:rasna_accelerator:1.0"  # vendor, library, name, version of the IP
+
 
 class Error(IntEnum):
     """Error codes of the machine and of the C ABI; 0 is success."""

@@ -56,7 +56,7 @@ def pynq_state(tmp_path, monkeypatch):
 
 def _activate(monkeypatch, machine):
     from pynq import Device
-    from sim_device import SimDevice
+    from board_device import SimDevice
 
     device = SimDevice(machine)
     monkeypatch.setattr(type(Device), "_active_device", device, raising=False)
@@ -67,7 +67,7 @@ def _activate(monkeypatch, machine):
 @pytest.fixture
 def model_board(monkeypatch):
     """model_board(target="tiny", memory_bytes=...) → a board with the fast register model."""
-    from machines import ModelMachine
+    from board_machines import ModelMachine
 
     def make(target: str = "tiny", memory_bytes: int = 1 << 24):
         path = built(f"rasna-{target}-exact.so", f"make sim-exact-so TARGET={target}")
@@ -79,7 +79,7 @@ def model_board(monkeypatch):
 @pytest.fixture
 def rtl_board(monkeypatch):
     """rtl_board() → a board with the verilated accelerator of tiny."""
-    from machines import RtlMachine
+    from board_machines import RtlMachine
 
     def make(seed: int = 0):
         path = built("rasna-tiny-rtl.so", "make rtl-so TARGET=tiny")

@@ -7,14 +7,14 @@ import threading
 
 import numpy as np
 import pytest
-from machines import BASE_ADDRESS
+from board_machines import BASE_ADDRESS
 from samples import S8, conv_sample, identity_program
 
 import rasna
 from rasna import isa
 from rasna.errors import BoardMemoryError, BoardTimeoutError, RuntimeObjectError
 from rasna.golden import dequantize, quantize
-from rasna.runtime import board, board_machine, board_memory, board_overlay
+from rasna.runtime import board, board_machine, board_memory
 
 SHAPE = (3, 5, 11)
 MB = 1 << 20
@@ -315,4 +315,3 @@ def test_old_pynq_without_sync_methods_is_served_by_flush_and_invalidate():
 
 def test_the_batch_limits_are_what_the_docs_say():
     assert board._MAX_BATCH == 64 and board._BATCH_BYTES == 4 * MB
-    assert board_overlay.REGISTER_BYTES >= 0x48

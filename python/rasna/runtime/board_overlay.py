@@ -23,9 +23,6 @@ from .board_machine import BoardMachine
 if TYPE_CHECKING:
     from ..program import Program
 
-IP_VLNV = "rasna:rasna:rasna_accelerator:1.0"  # vendor, library, name, version of the packaged IP
-REGISTER_BYTES = 0x1000  # of the address range that a block design gives the registers
-
 _ADVICE = "a simulator (make sim-so, a path that ends in .so) runs the same bits anywhere"
 _FPGA_MANAGER = "/sys/class/fpga_manager/fpga0"
 _ARCHITECTURES = {"zynq": "armv7l", "zynquplus": "aarch64"}  # ARCH of a .hwh → platform.machine()
@@ -224,7 +221,7 @@ def _open(pynq: Any, device: Any, path: str, digest: str, download: bool) -> Loa
             f"{path}: its .hwh gives the accelerator {name} {size} bytes of registers, {needed} "
             "are needed: the .hwh is of another version; copy .bit and .hwh of one build"
         )
-    mmio = pynq.MMIO(int(description["phys_addr"]), min(size, REGISTER_BYTES), device=device)
+    mmio = pynq.MMIO(int(description["phys_addr"]), min(size, isa.REGISTER_SPAN_BYTES), device=device)
 
     def allocate(shape: tuple[int, ...], dtype: Any) -> Any:
         return pynq.allocate(shape=shape, dtype=dtype, target=device)
@@ -234,7 +231,7 @@ def _open(pynq: Any, device: Any, path: str, digest: str, download: bool) -> Loa
 
 def _find_ip(ip_dict: dict[str, Any], path: str) -> tuple[str, Any]:
     """The accelerator by vendor, library and name; any version: the registers tell more."""
-    wanted = IP_VLNV.rpartition(":")[0]
+    wanted = isa.IP_VLNV.rpartition(":")[0]
     for name, description in ip_dict.items():
         if str(description.get("type", "")).rpartition(":")[0] == wanted:
             return name, description

@@ -2,7 +2,7 @@
 
 Host buffers and the accelerator's memory are different arrays. Bytes move between them in
 ``flush`` and ``invalidate`` only, so a forgotten one gives wrong results. Behind the registers
-is one of the machines of ``machines.py``.
+is one of the machines of ``board_machines.py``.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from machines import BASE_ADDRESS
+from board_machines import BASE_ADDRESS
 from pynq.buffer import PynqBuffer
 from pynq.pl_server import global_state
 from pynq.pl_server.device import Device
 
 from rasna import isa
-from rasna.runtime.board_overlay import IP_VLNV
 
 REGISTERS_ADDRESS = 0x4000_0000
 POISON = 0xA5  # what memory holds that nobody wrote
@@ -42,7 +41,7 @@ class Metadata:
         self.systemgraph = None
 
 
-def accelerator(vlnv: str = IP_VLNV, addr_range: int = 0x1000) -> dict:
+def accelerator(vlnv: str = isa.IP_VLNV, addr_range: int = 0x1000) -> dict:
     """The ip_dict of a design with one accelerator."""
     return {
         "rasna_0": {

@@ -1,0 +1,7 @@
+"""The flow runs under tclsh; the scripts and the helpers beside these tests are imported by name."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts")]
