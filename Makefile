@@ -3,6 +3,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 TARGET ?= pynq-z2
+BOARD ?= pynq-z2
+HLS ?= vitis
+OUT ?= build
 N ?= 10000
 SEED ?= 0
 JOBS ?= 2
@@ -60,11 +63,29 @@ sim-so: $(STAMPS)/venv ## build the simulator build/rasna-<TARGET>.so (TARGET=py
 sim-exact-so: $(STAMPS)/venv ## build the simulator with the hardware's lanes, build/rasna-<TARGET>-exact.so
 	$(PY) scripts/build_sim.py --target $(TARGET) --exact
 
+.PHONY: sim-rtl-so
+sim-rtl-so: $(STAMPS)/test ## build the verilated RTL as a runtime object, build/rasna-<TARGET>-rtl.so (needs clang-19)
+	$(PY) scripts/build_rtl.py --target $(TARGET)
+
 .PHONY: test
 test: $(STAMPS)/test ## run the tests
 	@for t in tiny pynq-z2 kv260; do $(PY) scripts/build_sim.py --target $$t || exit 1; done
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
 	$(PY) -m pytest -n $(JOBS) --dist loadfile
+
+# pynq wants older packages than torch, so it has an environment of its own.
+.venv-board/.stamp: Makefile
+	@sh scripts/preflight.sh $(PYTHON)
+	$(PYTHON) -m venv .venv-board
+	.venv-board/bin/python -m pip install --quiet --disable-pip-version-check "numpy<2" \
+		"setuptools>=77.0.3,<=80" "pycparser<3" "pynq==4.0.0" pytest pytest-timeout
+	@touch $@
+
+.PHONY: test-board
+test-board: $(STAMPS)/test .venv-board/.stamp ## the board's runtime with pynq, over the verilated accelerator
+	$(PY) scripts/build_sim.py --target tiny --exact
+	$(PY) scripts/build_rtl.py --target tiny
+	.venv-board/bin/python -m pytest tests/board --timeout 300
 
 .PHONY: fuzz
 fuzz: $(STAMPS)/test ## N random networks on all implementations (N=10000 SEED=0)
@@ -79,6 +100,15 @@ bench: $(STAMPS)/examples sim-so ## simulator against PyTorch, time and memory o
 .PHONY: fit
 fit: $(STAMPS)/venv ## how the named networks map to TARGET: mapping, passes, cycles, bytes
 	$(PY) scripts/fit.py --target $(TARGET)
+
+# No virtual environment: without vendor tools it says so at once.
+.PHONY: bitstream
+bitstream: ## build/rasna-<BOARD>.bit with Vivado (BOARD=pynq-z2 HLS=vitis|hlsc); says what is missing
+	@$(PYTHON) scripts/bitstream.py $(BOARD) --hls $(HLS) --out $(OUT)
+
+.PHONY: overlay-archive
+overlay-archive: ## one file to copy to a board: bitstream, notebooks, wheel (BOARD=pynq-z2)
+	@$(PYTHON) scripts/bitstream_archive.py $(BOARD) --out $(OUT)
 
 .PHONY: lint
 lint: $(STAMPS)/test ## ruff, mypy on the public surface, generated files up to date

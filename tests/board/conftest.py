@@ -55,8 +55,8 @@ def pynq_state(tmp_path, monkeypatch):
 
 
 def _activate(monkeypatch, machine):
-    from pynq import Device
     from board_device import SimDevice
+    from pynq import Device
 
     device = SimDevice(machine)
     monkeypatch.setattr(type(Device), "_active_device", device, raising=False)

@@ -7,9 +7,9 @@ import json
 import platform
 
 import pytest
+from board_device import Metadata, accelerator
 from pynq.pl_server import global_state
 from samples import S8, identity_program
-from board_device import Metadata, accelerator
 
 import rasna
 from rasna.errors import NotOnBoardError, RuntimeObjectError, TargetMismatchError

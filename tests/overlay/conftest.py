@@ -1,4 +1,4 @@
-"""The flow runs under tclsh; the scripts and the helpers beside these tests are imported by name."""
+"""The flow runs under tclsh; the scripts and the helpers beside these tests are imported by name."""  # noqa: E501
 
 import sys
 from pathlib import Path

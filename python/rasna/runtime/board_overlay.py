@@ -130,11 +130,12 @@ def _check_files(path: str) -> None:
         )
     with open(hwh, encoding="utf-8", errors="replace") as file:
         found = re.search(r'<SYSTEMINFO[^>]*\bARCH="(\w+)"', file.read(65536))
-    needed = _ARCHITECTURES.get(found[1]) if found else None
+    arch = found[1] if found else ""
+    needed = _ARCHITECTURES.get(arch)
     if needed and platform.machine().startswith(("arm", "aarch64")):
         if platform.machine() != needed:
             raise RuntimeObjectError(
-                f"{path} is for another board: its .hwh says {found[1]} ({needed}), this is "
+                f"{path} is for another board: its .hwh says {arch} ({needed}), this is "
                 f"{platform.machine()}; take the bitstream that was built for this board"
             )
 
@@ -221,7 +222,8 @@ def _open(pynq: Any, device: Any, path: str, digest: str, download: bool) -> Loa
             f"{path}: its .hwh gives the accelerator {name} {size} bytes of registers, {needed} "
             "are needed: the .hwh is of another version; copy .bit and .hwh of one build"
         )
-    mmio = pynq.MMIO(int(description["phys_addr"]), min(size, isa.REGISTER_SPAN_BYTES), device=device)
+    span = min(size, isa.REGISTER_SPAN_BYTES)
+    mmio = pynq.MMIO(int(description["phys_addr"]), span, device=device)
 
     def allocate(shape: tuple[int, ...], dtype: Any) -> Any:
         return pynq.allocate(shape=shape, dtype=dtype, target=device)
