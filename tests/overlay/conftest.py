@@ -1,4 +1,4 @@
-"""The flow runs under tclsh; the scripts and the helpers beside these tests are imported by name."""  # noqa: E501
+"""The flow runs under tclsh; scripts and helpers beside these tests are imported by name."""
 
 import sys
 from pathlib import Path
