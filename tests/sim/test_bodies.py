@@ -33,7 +33,8 @@ def taps_program(rng, shape, data: str, taps: str, **fields: int):
         if taps == "masked" else 0xFF,
     )
     low, high = (-128, 128) if taps != "extreme" else (0, 0)
-    counts = rng.integers(0, 40, NUM_CHANNELS) if taps != "none" else np.zeros(NUM_CHANNELS, int)
+    num_lists = 1 if fields.get("list_shared") else NUM_CHANNELS
+    counts = rng.integers(1, 40, num_lists) if taps != "none" else np.zeros(num_lists, int)
     starts = np.concatenate([[0], np.cumsum(counts)])
     total = int(starts[-1])
     if taps == "extreme":  # in some channels all of one sign, so that sums grow as they can
@@ -57,13 +58,19 @@ def taps_program(rng, shape, data: str, taps: str, **fields: int):
         shift=rng.integers(1, 32 if wide else 12, NUM_CHANNELS),
         pre_shift=rng.integers(0, 32 if wide else 6, NUM_CHANNELS),
     )
+    if fields.get("func") == isa.Func.MAX:  # near the data, where the maximum is decided
+        requant.update(bias=rng.integers(-130, 130, NUM_CHANNELS), pre_shift=0)
+        if rng.random() < 0.7:
+            requant.update(multiplier=2, shift=1)
     if taps == "pairs":  # unsigned sums come out as 0 to 99, bit for bit
         sums = np.add.reduceat(np.append(weights, 0), starts[:-1]) * (counts > 0)
         bias = rng.integers(0, 100, NUM_CHANNELS) - 255 * sums
         requant, wide = dict(bias=bias, multiplier=2, shift=1, pre_shift=0), False
+    list_words = np.zeros(NUM_CHANNELS, int)
+    list_words[:num_lists] = np.diff(word_starts)
     records = encoding.channel_records(
-        **requant, src_base=rng.integers(0, 64), num_codes=num_codes,
-        out_channel=np.arange(NUM_CHANNELS), list_words=np.diff(word_starts),
+        **requant, src_base=rng.integers(0, 64, NUM_CHANNELS), num_codes=num_codes,
+        out_channel=np.arange(NUM_CHANNELS), list_words=list_words,
     )
     out_words = tile_words * NUM_ROWS
     values = dict(
@@ -146,6 +153,13 @@ def test_mac_is_exact(contexts, shape, taps):
 def test_max_is_exact(contexts, shape, taps):
     for i, data in enumerate(("unsigned", "signed", "mixed")):
         check(SEED + 10 + i, contexts, shape, data, taps, func=isa.Func.MAX)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("func", list(isa.Func))
+def test_channels_share_a_list_from_their_own_bases(contexts, shape, func):
+    for i, taps in enumerate(("random", "masked")):
+        check(SEED + 30 + i, contexts, shape, "mixed", taps, func=func, list_shared=1)
 
 
 @pytest.mark.parametrize("shape", [s for s in SHAPES if s[0] * NUM_ROWS <= 8], ids=str)
