@@ -231,9 +231,10 @@ def compile_all(commands: list[list[str]], model: Path, cache: Path) -> list[str
     return objects
 
 
-def verilate(environment: dict[str, str], target: str, kernel: Path, sources: list[Path],
-             model: Path) -> None:
-    """C++ of the accelerator in ``model``; warnings end the build outside of the kernel."""
+def verilate(
+    environment: dict[str, str], target: str, sources: list[Path], model: Path
+) -> None:
+    """C++ of the accelerator in ``model``."""
     run_in(environment, [
         "verilator", *VERILATOR_FLAGS, "--top-module", TOP, "--Mdir", str(model),
         f"-GCONFIG_HASH={config_hash_literal(target)}", f"-I{ROOT / 'rtl'}",
@@ -252,15 +253,15 @@ def run_in(environment: dict[str, str], command: list[str]) -> None:
 
 def build(
     target: str, out: Path, cxx: str | None = None, sources: list[Path] | None = None,
-    suffix: str = "",
+    suffix: str = "", cache: Path | None = None,
 ) -> Path:
     """Build build/rasna-<target>-rtl.so and return its path; nothing is done when it is current.
 
     sources, suffix: other SystemVerilog files and an ending of the name, for tests.
+    cache: directory of compiled objects (out/obj/rtl-cache).
     Raises BuildError.
     """
-    kernel = generate(target, out)
-    sources = sources or rtl_sources(kernel)
+    sources = sources or rtl_sources(generate(target, out))
     environment = verilator_environment()
     compiler, description = find_compiler(cxx or os.environ.get("CXX"))
     info = f"{environment['RASNA_VERILATOR']}, {description} {platform.machine()}"
@@ -277,16 +278,16 @@ def build(
             return result
         print(f"building {result} ({info})", flush=True)
         with tempfile.TemporaryDirectory(dir=out / "obj") as work:
-            made = _build_object(environment, compiler, target, kernel, sources, Path(work), info,
-                                 out / "obj" / "rtl-cache")
+            made = _build_object(environment, compiler, target, sources, Path(work), info,
+                                 cache or out / "obj" / "rtl-cache")
             os.replace(made, result)
         stamp.write_text(key)
     return result
 
 
-def _build_object(environment, compiler, target, kernel, sources, work: Path, info: str,
+def _build_object(environment, compiler, target, sources, work: Path, info: str,
                   cache: Path) -> Path:
-    verilate(environment, target, kernel, sources, work)
+    verilate(environment, target, sources, work)
     (work / "rtl_constants.h").write_text(constants_header(target))
     include = verilator_include(environment)
     commands = compile_commands(compiler, target, work, include, info)

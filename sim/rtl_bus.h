@@ -59,8 +59,8 @@ class Bus {
         return cycle + (options.stall_seed ? 1 + random_.below(2 * latency) : latency);
     }
     bool hangs() const { return options.hang_at && answers_ + 1 >= options.hang_at; }
-    bool next_is_error() const { return answers_ + 1 == options.error_at; }
-    void count_answer() { answers_++; }
+    // Counts one read beat or write response; true when it is the planted error.
+    bool answer_is_error() { return ++answers_ == options.error_at; }
 
     Response read(uint64_t address, uint64_t *word) const {
         const Region *region = find(address);
@@ -118,17 +118,17 @@ class ReadPort {
     void drive(Bus &bus, uint64_t cycle) {
         *arready = bursts_.size() < MAX_BURSTS && !bus.pauses();
         const bool can = !bursts_.empty() && bursts_.front().due <= cycle && !bus.hangs();
-        *rvalid = held_ = held_ || (can && !bus.pauses());
-        if (!*rvalid) return;
+        if (!held_ && can && !bus.pauses()) held_ = true, is_error_ = bus.answer_is_error();
+        *rvalid = held_;
+        if (!held_) return;
         *rresp = bus.read(bursts_.front().address, rdata);
-        if (bus.next_is_error()) *rresp = Bus::SLVERR;
+        if (is_error_) *rresp = Bus::SLVERR;
         *rlast = bursts_.front().beats == 1;
     }
     void sample(Bus &bus, uint64_t cycle) {
         check_.check(name, *arvalid, *arready, *araddr, *arlen + 1u);
         if (*rvalid && *rready) {
             held_ = false;
-            bus.count_answer();
             bursts_.front().address += 8;
             if (--bursts_.front().beats == 0) bursts_.pop_front();
         }
@@ -146,6 +146,7 @@ class ReadPort {
     std::deque<Burst> bursts_;
     AddressCheck check_;
     bool held_ = false;  // VALID stays until READY
+    bool is_error_ = false;
 };
 
 class WritePort {
@@ -158,15 +159,14 @@ class WritePort {
         *awready = bursts_.size() < MAX_BURSTS && !bus.pauses();
         *wready = data_.size() < MAX_BEATS && !bus.pauses();  // data may come before its address
         const bool can = !answers_.empty() && answers_.front().due <= cycle && !bus.hangs();
-        *bvalid = held_ = held_ || (can && !bus.pauses());
-        if (!*bvalid) return;
-        *bresp = bus.next_is_error() ? static_cast<uint8_t>(Bus::SLVERR) : answers_.front().response;
+        if (!held_ && can && !bus.pauses()) held_ = true, is_error_ = bus.answer_is_error();
+        *bvalid = held_;
+        if (held_) *bresp = is_error_ ? static_cast<uint8_t>(Bus::SLVERR) : answers_.front().response;
     }
     void sample(Bus &bus, uint64_t cycle) {
         check_.check(name, *awvalid, *awready, *awaddr, *awlen + 1u);
         if (*bvalid && *bready) {
             held_ = false;
-            bus.count_answer();
             answers_.pop_front();
         }
         if (*wvalid && *wready) {
@@ -211,6 +211,7 @@ class WritePort {
     std::deque<Answer> answers_;
     AddressCheck check_;
     bool held_ = false;
+    bool is_error_ = false;
 };
 
 }  // namespace rasna
