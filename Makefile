@@ -71,7 +71,11 @@ sim-rtl-so: $(STAMPS)/test ## build the verilated RTL as a runtime object, build
 test: $(STAMPS)/test ## run the tests
 	@for t in tiny pynq-z2 kv260; do $(PY) scripts/build_sim.py --target $$t || exit 1; done
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
-	$(PY) -m pytest -n $(JOBS) --dist loadfile
+	$(PY) -m pytest -n $(JOBS) --dist loadfile --ignore tests/rtl
+
+.PHONY: cosim
+cosim: $(STAMPS)/test ## run programs and networks on the verilated RTL (minutes; needs clang-19)
+	$(PY) -m pytest -n $(JOBS) --dist loadfile tests/rtl
 
 # pynq wants older packages than torch, so it has an environment of its own.
 .venv-board/.stamp: Makefile

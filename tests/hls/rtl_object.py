@@ -44,7 +44,7 @@ def target_source(folder: Path, target: str) -> Path:
 
 def build(folder: Path, target: str, clock_ns: float, optimize: str = "-O1") -> Path:
     """Compile to RTL and verilate; returns the executable of rtl_bench.cpp."""
-    import harness
+    import hlsc_harness as harness
     from hlsc import Options
 
     source = target_source(folder, target)

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
-from harness import estimates
+from rtl_harness import estimates
 from torch import nn
 
 import rasna

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import run_case
 from random_programs import random_program
+from rtl_harness import run_case
 from sim_harness import Context, SimError, open_library
 from small_programs import taps_program
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import STALLS, counters, run_case
 from random_programs import random_program
+from rtl_harness import STALLS, counters, run_case
 from sim_harness import Context
 
 from rasna import golden, isa
