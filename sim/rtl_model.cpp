@@ -28,7 +28,7 @@ extern "C" int rasna_rtl_printf(const char *format, ...) {
 namespace rasna {
 
 RtlModel::RtlModel(Bus &bus, uint64_t seed) : bus_(bus), context_(new VerilatedContext) {
-    print_to = &printed_;
+    enter();
     context_->randReset(2);
     context_->randSeed(static_cast<int>(seed % 0x7fffffff) + 1);
     context_->fatalOnError(false);  // a $fatal of the RTL ends the run, never the process
@@ -43,8 +43,17 @@ RtlModel::RtlModel(Bus &bus, uint64_t seed) : bus_(bus), context_(new VerilatedC
 }
 
 RtlModel::~RtlModel() {
-    print_to = nullptr;
+    enter();
     top_->final();
+    top_.reset();  // takes its scopes off the context of the thread
+    print_to = nullptr;
+    Verilated::threadContextp(nullptr);
+}
+
+// What Verilator's library keeps per thread is that of another model when several live or a thread changes.
+void RtlModel::enter() {
+    print_to = &printed_;
+    Verilated::threadContextp(context_.get());
 }
 
 #define RASNA_BIND(port, prefix, signal) (port).signal = &top_->m_axi_##prefix##_##signal
@@ -85,7 +94,7 @@ void RtlModel::count_cycle() {
 }
 
 void RtlModel::write_register(uint32_t offset, uint32_t value) {
-    print_to = &printed_;
+    enter();
     top_->s_axi_awaddr = static_cast<uint8_t>(offset), top_->s_axi_wdata = value, top_->s_axi_wstrb = 0xf;
     top_->s_axi_awvalid = top_->s_axi_wvalid = top_->s_axi_bready = 1;
     tick();  // the slave takes both at once
@@ -96,7 +105,7 @@ void RtlModel::write_register(uint32_t offset, uint32_t value) {
 }
 
 uint32_t RtlModel::read_register(uint32_t offset) {
-    print_to = &printed_;
+    enter();
     top_->s_axi_araddr = static_cast<uint8_t>(offset);
     top_->s_axi_arvalid = top_->s_axi_rready = 1;
     tick();

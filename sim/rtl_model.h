@@ -32,6 +32,7 @@ class RtlModel {
     bool ports_busy() const { return program_.busy() || read_.busy() || write_.busy(); }
 
   private:
+    void enter();
     void bind();
     void tick();
     void count_cycle();
