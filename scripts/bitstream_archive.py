@@ -13,9 +13,11 @@ import gzip
 import hashlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -71,14 +73,23 @@ def bitstream_files(board: str, out: Path) -> list[Path]:
     return files
 
 
-def build_wheel(out: Path) -> Path:
-    """The wheel of this source tree."""
-    folder = out / "wheel"
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
-         "--no-deps", "--wheel-dir", str(folder), str(ROOT)],
-        capture_output=True, text=True,
-    )
+def build_wheel(folder: Path, isolated: bool = True) -> Path:
+    """The wheel of this source tree, built from a copy, so that nothing old gets into it.
+
+    isolated: False: with the setuptools that is installed; needs no network.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name)
+        for file in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copyfile(ROOT / file, source / file)
+        leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(ROOT / "python", source / "python", ignore=leave)
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
+             "--no-deps", *([] if isolated else ["--no-build-isolation"]),
+             "--wheel-dir", str(folder), str(source)],
+            capture_output=True, text=True,
+        )
     wheels = sorted(folder.glob("rasna-*.whl"), key=lambda path: path.stat().st_mtime)
     if done.returncode or not wheels:
         raise BitstreamError(f"the wheel was not built:\n{done.stdout}{done.stderr}")
@@ -113,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         load_board(options.board)
         files = bitstream_files(options.board, options.out)
-        wheel = options.wheel or build_wheel(options.out)
+        wheel = options.wheel or build_wheel(options.out / "wheel")
         path = options.out / f"rasna-{options.board}-overlay.tar.gz"
         write_archive(path, options.board, files, wheel)
         print(f"{path}: {path.stat().st_size:,} bytes")

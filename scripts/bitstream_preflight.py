@@ -22,7 +22,7 @@ TESTED = "no release has been tried by this project yet; written for 2022.2 to 2
 INSTEAD = """what can be done without these tools:
   make sim-so TARGET={target}
       the simulator: the same bits, fast
-  python scripts/build_rtl.py --target {target}
+  make sim-rtl-so TARGET={target}
       the RTL and its cycle-accurate simulator, with open tools
   make bitstream BOARD={board} HLS=hlsc
       Vivado alone, without Vitis HLS

@@ -82,7 +82,7 @@ def rtl_board(monkeypatch):
     from board_machines import RtlMachine
 
     def make(seed: int = 0):
-        path = built("rasna-tiny-rtl.so", "make rtl-so TARGET=tiny")
+        path = built("rasna-tiny-rtl.so", "make sim-rtl-so TARGET=tiny")
         return _activate(monkeypatch, RtlMachine(path, seed=seed))
 
     return make
