@@ -43,7 +43,7 @@ cd "$(dirname "$0")"
 for file in /etc/profile.d/pynq_venv.sh /etc/profile.d/xrt_setup.sh; do
   [ -f "$file" ] && . "$file"
 done
-python3 -c "import pynq" || {{ echo "PYNQ's Python is not active: this needs a PYNQ image" >&2; exit 1; }}
+python3 -c "import pynq" || {{ echo "no pynq here: this needs a PYNQ image" >&2; exit 1; }}
 # A board has NumPy and no network, and the 64-bit ones need no torch to run Programs.
 python3 -m pip install --no-deps --force-reinstall {wheel}
 folder="${{PYNQ_JUPYTER_NOTEBOOKS:-/home/xilinx/jupyter_notebooks}}/rasna"
