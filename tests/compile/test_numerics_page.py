@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from rasna.compile.execute import folded_parameters
 from rasna.compile.floatgraph import UNBOUNDED
-from rasna.compile.quantize import choose_type, requant_for
+from rasna.compile.quantize import (
+    choose_type,
+    choose_weight_scale,
+    quantize_weight,
+    requant_for,
+    weight_limit,
+)
 from rasna.compile.settings import Settings
 from rasna.compile.weights import (
     plan_sum,
@@ -18,7 +23,6 @@ from rasna.compile.weights import (
 )
 from rasna.golden.layers import quantize, requantize
 from rasna.graph import FixedPoint
-from tests.compile.support import simplified
 
 PAGE = (Path(__file__).parents[2] / "docs" / "numerics.md").read_text(encoding="utf-8")
 
@@ -73,18 +77,24 @@ def test_squared_errors_of_the_last_type():
     on_page(f"| {text} |")
 
 
-def test_folding_batchnorm():
-    on_page("| 2 | 1 | 0.5 | 4 | 1 | 0.5 | 0.75 | −1 | 0.75 | −0.5 |")
-    model = torch.nn.Sequential(torch.nn.Conv2d(1, 1, 1), torch.nn.BatchNorm2d(1, eps=1.0)).eval()
-    with torch.no_grad():
-        for tensor, value in (
-            (model[0].weight, 0.75), (model[0].bias, -1.0), (model[1].weight, 2.0),
-            (model[1].bias, 1.0), (model[1].running_mean, 0.5), (model[1].running_var, 3.0),
-        ):  # fmt: skip
-            tensor.fill_(value)
-        graph = simplified(model, torch.zeros(1, 1, 2, 2))
-        weight, bias = folded_parameters(model, graph.nodes["_0"].op)
-    assert (float(weight), float(bias)) == (0.75, -0.5)
+@pytest.mark.parametrize(
+    "weights, bits, row",
+    [
+        ([1.0, -0.5], 8, "| 1, −0.5 | 8 | 64 | 64, −32 | 1, −0.5 |"),
+        ([0.3, 0.1], 8, "| 0.3, 0.1 | 8 | 423.33 | 127, 42 | 0.3, 0.0992 |"),
+        ([1.0, 0.9, 0.1, -0.05], 2, "| 1, 0.9, 0.1, −0.05 | 2 | 1 | 1, 1, 0, 0 | 1, 1, 0, 0 |"),
+    ],
+)
+def test_scales_of_weights(weights, bits, row):
+    on_page(row)
+    rows = torch.tensor([weights])
+    scale = choose_weight_scale(rows, bits)
+    integers = quantize_weight(rows, scale, weight_limit(bits))
+    _, _, sigma, q, values = (cell.strip() for cell in row.strip("|").split("|"))
+    assert round(float(scale), 2) == float(sigma)
+    assert integers[0].tolist() == [int(v.replace("−", "-")) for v in q.split(",")]
+    real = (integers / scale)[0].tolist()
+    assert [round(v, 4) for v in real] == [float(v.replace("−", "-")) for v in values.split(",")]
 
 
 def test_bound_of_a_large_layer():

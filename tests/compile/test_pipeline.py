@@ -74,7 +74,7 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_of_all_kinds(name):
-    least = {"an outlier": 10, "huge": 40}.get(name, 25)
+    least = {"an outlier": 10, "huge": 20}.get(name, 25)
     check(net(), SAMPLES[name], least_db=least)
 
 

@@ -4,8 +4,10 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
 from rasna.compile.floatgraph import UNBOUNDED
+from rasna.compile.quantize import choose_weight_scale
 from rasna.compile.settings import Settings
 from rasna.compile.weights import (
     Term,
@@ -87,6 +89,30 @@ def test_scales_of_any_distance_give_legal_parameters(frac, output):
     )
     r = made.requant
     assert 0 <= r.pre_shift[0] <= 31 and 1 <= r.multiplier[0] <= 32767 and 1 <= r.shift[0] <= 31
+
+
+@pytest.mark.parametrize("wb", [2, 3, 8])
+def test_a_factor_behind_the_layer_does_not_change_its_integers(wb):
+    """Whatever BatchNorm does, the integers are those that were trained."""
+    rng = np.random.default_rng(wb)
+    weight = rng.normal(size=(6, 4, 3, 3))
+    factor = np.array([1.0, -1.0, 0.37, -12.6, 3e-4, 0.0])
+    bias = rng.normal(size=6)
+    plain = quantize_convolution(
+        weight, bias, signed(6), signed(4), UNBOUNDED, Settings(wb=wb)
+    )
+    made = quantize_convolution(
+        weight, bias, signed(6), signed(4), UNBOUNDED, Settings(wb=wb), factor
+    )
+    sign = np.array([1, -1, 1, -1, 1, 0]).reshape(6, 1, 1, 1)
+    assert (made.weight == plain.weight * sign).all() and made.weight[:5].any((1, 2, 3)).all()
+    # a pixel of 1 in every input channel, against real arithmetic with the rounded weights
+    scale = choose_weight_scale(torch.from_numpy(weight), wb).numpy().astype(float)
+    rounded = plain.weight.sum((1, 2, 3)) / scale
+    acc = 64 * made.weight.sum((1, 2, 3), dtype=np.int64) + made.bias
+    got = requantize("factor", acc, made.requant, np.arange(6))
+    want = np.clip(np.floor((factor * rounded + bias) * 16 + 0.5), -128, 127)
+    assert (np.abs(got - want) <= 1).all()
 
 
 # ---- per-channel affines

@@ -1,11 +1,13 @@
 """Learning of types in training: when, from what, and how weights are scaled."""
 
+import pytest
 import torch
 from torch import nn
 
 import rasna
-from rasna.compile import execute
-from rasna.compile.quantize import choose_weight_frac
+from rasna.compile.pipeline import quantize_model
+from rasna.compile.quantize import quantize_weight
+from rasna.compile.settings import Settings
 from rasna.tune import observe
 from tests.models.zoo import build, sample
 
@@ -55,18 +57,20 @@ def test_inputs_that_are_never_negative_are_unsigned():
     assert model._rasna_tune.observers.types["x"].signed
 
 
-def test_weights_are_scaled_as_the_compiler_scales_the_folded_ones():
-    model = rasna.tune(build("digits"), wb=5).train()
-    model(sample("digits", 4)[0])
+@pytest.mark.parametrize("wb", [2, 3, 5, 8])
+def test_training_and_compiler_round_weights_to_the_same_integers(wb):
+    """Before BatchNorm: at few bits, integers of the folded weights would be others."""
+    model = rasna.tune(build("digits"), sp=0.5, wb=wb).train()
+    for _ in range(3):
+        model(sample("digits", 4)[0])
     (graph,) = model._rasna_tune._training.values()
-    node = graph.graph.nodes["conv2"]
     graph.observers.restart()
-    scale, limit = graph.observers.weight(node, model.conv2.weight, model)
-    folded, _ = execute.folded_parameters(model, node.op)
-    factor = execute.per_channel(model, node.op.steps, 32)[0].abs()
-    want = torch.exp2(choose_weight_frac(folded, 5).double()) * factor
-    assert limit == 15 and scale.shape == (32, 1, 1, 1)
-    assert torch.allclose(scale.flatten().double(), want, rtol=1e-5)
+    scale, limit = graph.observers.weight(graph.graph.nodes["conv2"], model.conv2.weight)
+    trained = quantize_weight(model.conv2.weight.detach(), scale, limit)
+    compiled = quantize_model(model.eval(), sample("digits", 8), Settings(wb=wb)).quant_graph
+    (op,) = [op for op in compiled.ops if op.name == "conv2"]
+    assert limit == 2 ** (wb - 1) - 1
+    assert op.weight.any() and (op.weight == trained.numpy()).all()
 
 
 def test_rows_of_zeros_get_a_usable_scale():

@@ -61,17 +61,25 @@ def _arithmetic(root: torch.nn.Module, step: fg.Arithmetic) -> tuple:
     }[step.kind]()
 
 
-def folded_parameters(
+def layer_parameters(
     root: torch.nn.Module, op: fg.Conv | fg.Linear
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weight and bias of a Conv or Linear with its steps folded in, in float64.
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """W, a and b of a Conv or Linear with its steps: y = a * (W . x) + b per output channel.
 
-    W' = a * W and b' = a * bias + b, where the steps compute a*x + b.
+    float64; W: the layer's own weight; a, b: (OC,), the layer's bias is in b.
     """
     weight = fg.fetch(root, op.weight).double()
     a, b = per_channel(root, op.steps, weight.shape[0])
     if op.bias is not None:
         b = b + a * fg.fetch(root, op.bias).double()
+    return weight, a, b
+
+
+def folded_parameters(
+    root: torch.nn.Module, op: fg.Conv | fg.Linear
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weight a*W and bias b of a Conv or Linear with its steps folded in, in float64."""
+    weight, a, b = layer_parameters(root, op)
     return weight * a.view(-1, *[1] * (weight.dim() - 1)), b
 
 

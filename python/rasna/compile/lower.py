@@ -16,7 +16,7 @@ import torch
 from .. import graph as qg
 from ..graph import FixedPoint, Padding, QuantGraph, Tensor
 from . import floatgraph as fg
-from .execute import folded_parameters, per_channel
+from .execute import layer_parameters, per_channel
 from .problems import Problems, Refusal
 from .quantize import clamp_limits
 from .settings import Settings
@@ -169,9 +169,9 @@ class _Lowering:
 
     def _conv(self, node: fg.Node) -> None:
         op, source = node.op, self._as_logical(node.inputs[0])
-        weight, bias = (p.numpy() for p in folded_parameters(self.root, op))
+        weight, factor, bias = (p.numpy() for p in layer_parameters(self.root, op))
         made = quantize_convolution(
-            weight, bias, source.type, self.types[node.name], op.clamp, self.settings
+            weight, bias, source.type, self.types[node.name], op.clamp, self.settings, factor
         )
         self._tensor(node, node.shape, self.types[node.name])
         self._append_conv(
@@ -182,10 +182,10 @@ class _Lowering:
 
     def _linear(self, node: fg.Node) -> None:
         op, source = node.op, self._stored(node.inputs[0])
-        weight, bias = (p.numpy() for p in folded_parameters(self.root, op))
+        weight, factor, bias = (p.numpy() for p in layer_parameters(self.root, op))
         weight = weight.reshape(len(weight), *source.shape)
         made = quantize_convolution(
-            weight, bias, source.type, self.types[node.name], op.clamp, self.settings
+            weight, bias, source.type, self.types[node.name], op.clamp, self.settings, factor
         )
         self._tensor(node, (len(weight), 1, 1), self.types[node.name])
         self._append_conv(node.name, source.name, node.name, str(node.where), made)

@@ -2,7 +2,7 @@
 
 One deterministic function chooses the type of a stored tensor from its values
 (:func:`choose_type`), one the scale of every row of weights
-(:func:`choose_weight_frac`); ``rasna.tune`` calls the same ones. docs/numerics.md has the
+(:func:`choose_weight_scale`); ``rasna.tune`` calls the same ones. docs/numerics.md has the
 rules with worked examples.
 """
 
@@ -17,6 +17,7 @@ from ..graph import FixedPoint, Requant
 
 FRAC_LIMIT = 120  # fraction bits lie in +-FRAC_LIMIT: float32 has no finer or larger values
 CANDIDATES = 4  # scales that are compared: the largest without clipping and 3 finer ones
+FULL_RANGE_CANDIDATES = 9  # scales of weights by the largest weight, in steps of 2**(1/4)
 BLOCK = 1 << 16  # values that are compared at a time: they stay in the cache
 MAX_BIAS = 2**30  # accumulators start below it; the sum of products has the rest of int32
 MAX_ACC = 2**31 - 1
@@ -83,38 +84,64 @@ def weight_limit(bits: int) -> int:
     return (1 << (bits - 1)) - 1
 
 
-def choose_weight_frac(weight: torch.Tensor, bits: int) -> torch.Tensor:
-    """Fraction bits of every row (output channel) of weights, by least squared error.
+def choose_weight_scale(weight: torch.Tensor, bits: int) -> torch.Tensor:
+    """Integers per unit of every row (output channel) of weights, by least squared error.
+
+    Candidates are four powers of two, from the largest that clips nothing on, and
+    limit / largest weight * 2**(i/4) for i = 0 ... 8. At a tie a power of two wins, the
+    smallest first: weights that it holds exactly stay exact.
 
     Parameters
     ----------
-    weight : (OC, ...) float tensor on any device
+    weight : (OC, ...) float tensor on any device. Of a layer that BatchNorm or other
+        per-channel arithmetic follows, the weight without it: the factor of a channel goes
+        into its requantisation, so that it cannot change the integers.
     bits : 2 to 8
 
     Returns
     -------
-    (OC,) int64 tensor. Rows of zeros get FRAC_LIMIT.
+    (OC,) float32 tensor of normal numbers. Rows of zeros get 2**FRAC_LIMIT.
     """
     rows = weight.detach().reshape(weight.shape[0], -1).float()
     limit = weight_limit(bits)
-    largest = torch.linalg.vector_norm(rows, math.inf, dim=1).double() / (limit + 0.5)
+    largest = torch.linalg.vector_norm(rows, math.inf, dim=1).double()
     empty = largest < 2.0**-FRAC_LIMIT
-    coarse = torch.ceil(-torch.log2(torch.where(empty, 1.0, largest))) - 1
+    candidates = _weight_scales(torch.where(empty, 1.0, largest), limit)
     num_rows = max(1, BLOCK // rows.shape[1])
-    blocks = zip(rows.split(num_rows), coarse.split(num_rows), strict=True)
-    best = torch.cat([_best_step(block, frac, limit) for block, frac in blocks])
-    frac = torch.where(empty, float(FRAC_LIMIT), coarse + best)
-    return frac.clamp(-FRAC_LIMIT, FRAC_LIMIT).long()
+    blocks = zip(rows.split(num_rows), candidates.split(num_rows, 1), strict=True)
+    best = torch.cat([_least_error(block, scales, limit) for block, scales in blocks])
+    chosen = candidates.gather(0, best.unsqueeze(0)).squeeze(0)
+    return torch.where(empty, 2.0**FRAC_LIMIT, chosen)
 
 
-def _best_step(rows: torch.Tensor, coarse: torch.Tensor, limit: int) -> torch.Tensor:
-    """How many bits finer than ``coarse`` each row is best: the least at a tie."""
+def _weight_scales(largest: torch.Tensor, limit: int) -> torch.Tensor:
+    """(candidates, OC) float32, from the largest magnitudes (OC,) float64 of the rows."""
+    device = largest.device
+    coarse = torch.ceil(-torch.log2(largest / (limit + 0.5))) - 1
+    powers = torch.exp2(coarse + torch.arange(CANDIDATES, device=device).unsqueeze(1))
+    steps = torch.arange(FULL_RANGE_CANDIDATES, device=device).unsqueeze(1)
+    full_range = limit / largest * torch.exp2(steps.double() / 4)
+    scales = torch.cat([powers, full_range])
+    return scales.clamp_(2.0**-FRAC_LIMIT, 2.0**FRAC_LIMIT).float()
+
+
+def _least_error(rows: torch.Tensor, scales: torch.Tensor, limit: int) -> torch.Tensor:
+    """For every row, the index of the scale with the least squared error: the first at a tie."""
     errors = []
-    for step in range(CANDIDATES):
-        scaled = rows * torch.exp2(coarse + step).float().unsqueeze(1)
+    for scale in scales:
+        scaled = rows * scale.unsqueeze(1)
         error = (scaled + 0.5).floor_().clamp_(-limit, limit).sub_(scaled)
-        errors.append(error.square_().sum(1) * 4.0**-step)
+        errors.append(error.square_().sum(1) * (scales[0] / scale).square_())
     return torch.stack(errors).argmin(0)
+
+
+def quantize_weight(weight: torch.Tensor, scale: torch.Tensor, limit: int) -> torch.Tensor:
+    """clamp(floor(weight * scale + 0.5)) within +-limit, in float32: training and compiler alike.
+
+    scale: float32, integers per unit, broadcastable to the weight.
+    """
+    scaled = weight.float() * scale
+    return scaled.add_(0.5).floor_().clamp_(-limit, limit)
 
 
 # ---- integers ----------------------------------------------------------------------------
@@ -123,13 +150,6 @@ def _best_step(rows: torch.Tensor, coarse: torch.Tensor, limit: int) -> torch.Te
 def round_half_up(values: np.ndarray) -> np.ndarray:
     """floor(v + 0.5) of a float64 array, as int64."""
     return np.floor(np.asarray(values, np.float64) + 0.5).astype(np.int64)
-
-
-def max_frac_for_bias(bias: np.ndarray) -> np.ndarray:
-    """(OC,) the most accumulator fraction bits with which |bias| <= MAX_BIAS."""
-    magnitude = np.abs(np.asarray(bias, np.float64))
-    room = np.floor(np.log2(MAX_BIAS / np.maximum(magnitude, 2.0**-FRAC_LIMIT)))
-    return np.minimum(room, 2 * FRAC_LIMIT).astype(np.int64)
 
 
 def requant_for(

@@ -16,9 +16,9 @@ from .quantize import (
     MAX_ACC,
     MAX_BIAS,
     MIN_SCALE_LOG2,
-    choose_weight_frac,
+    choose_weight_scale,
     clamp_limits,
-    max_frac_for_bias,
+    quantize_weight,
     requant_for,
     round_half_up,
     weight_limit,
@@ -49,39 +49,39 @@ def max_magnitude(type: FixedPoint) -> int:
 
 def quantize_convolution(
     weight: np.ndarray, bias: np.ndarray, source: FixedPoint, output: FixedPoint,
-    clamp: tuple[float, float], settings: Settings,
+    clamp: tuple[float, float], settings: Settings, factor: np.ndarray | None = None,
 ) -> Quantized:  # fmt: skip
-    """Weights, bias and requantisation of a convolution.
+    """Weights, bias and requantisation of y = factor * (weight . x) + bias per output channel.
 
-    weight: float64 (OC, IC/groups, KH, KW) with everything folded in; bias: float64 (OC,);
-    source, output: types of input and output. Weights get one power-of-two scale per
-    output channel, made coarser where the bias or the accumulator would not fit int32.
+    weight: float64 (OC, IC/groups, KH, KW); bias: float64 (OC,); factor: float64 (OC,), 1 by
+    default; source, output: types of input and output. Weights get one scale per output
+    channel (:func:`choose_weight_scale`), halved until bias and accumulator fit int32; the
+    factor is in the requantisation, its sign in the weights.
     """
-    rows = weight.reshape(len(weight), -1)
-    wanted = source.frac + choose_weight_frac(torch.from_numpy(rows), settings.wb).numpy()
-    empty = ~rows.any(axis=1)
-    # a row of zeros has a bias only: 14 bits finer than the output are plenty
-    frac = np.minimum(np.where(empty, output.frac + 14, wanted), max_frac_for_bias(bias))
+    rows = torch.from_numpy(weight.reshape(len(weight), -1))
+    factor = np.ones(len(rows)) if factor is None else factor
+    constant = ~rows.any(1).numpy() | (factor == 0)
+    sign = np.where(constant, 0, np.sign(factor))[:, None]
+    scale = choose_weight_scale(rows, settings.wb).numpy().astype(np.float64)
+    # what an accumulator step stands for; 14 bits finer than the output are plenty for a bias
+    step = 2.0**-source.frac * np.abs(factor) / scale
+    step = np.where(constant, 2.0 ** -(output.frac + 14), step)
+    halvings = np.ceil(np.log2(np.maximum(np.abs(bias) / step, 1) / MAX_BIAS))
+    halvings = np.maximum(halvings, 0)
     while True:
-        integers = _integers(rows, frac - source.frac, weight_limit(settings.wb))
-        bias_integers = round_half_up(bias * np.exp2(frac))
-        sums = np.abs(integers).sum(axis=1).astype(np.int64)
+        halved = torch.from_numpy(np.ldexp(scale, -halvings.astype(np.int64))).float()
+        integers = quantize_weight(rows, halved.unsqueeze(1), weight_limit(settings.wb)).numpy()
+        bias_integers = round_half_up(bias / np.ldexp(step, halvings.astype(np.int64)))
+        sums = (np.abs(integers) * np.abs(sign)).sum(axis=1, dtype=np.float64).astype(np.int64)
         bound = np.abs(bias_integers) + sums * max_magnitude(source)
         if (bound <= MAX_ACC).all():
             break
-        frac = frac - (bound > MAX_ACC)
+        halvings += bound > MAX_ACC
     lo, hi = clamp_limits(output, clamp)
-    requant = requant_for(np.exp2(output.frac - frac), bound, lo, hi, settings.ib)
-    integers = integers.astype(np.int8).reshape(weight.shape)
+    per_lsb = np.ldexp(step, halvings.astype(np.int64) + output.frac)
+    requant = requant_for(per_lsb, bound, lo, hi, settings.ib)
+    integers = (integers * sign).astype(np.int8).reshape(weight.shape)
     return Quantized(integers, bias_integers.astype(np.int32), requant)
-
-
-def _integers(rows: np.ndarray, frac: np.ndarray, limit: int) -> np.ndarray:
-    """Weights as integers, still float64: floor(w * 2**frac + 0.5) within +-limit."""
-    integers = rows * np.exp2(frac)[:, None]
-    integers += 0.5
-    np.floor(integers, out=integers)
-    return np.clip(integers, -limit, limit, out=integers)
 
 
 def quantize_affine(

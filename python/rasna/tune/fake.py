@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import torch
 
+from ..compile.quantize import quantize_weight
+
 
 class _PerTensor(torch.autograd.Function):
     """x: any float dtype; scale: integers per unit; lo, hi: integers."""
@@ -32,11 +34,9 @@ class _PerChannel(torch.autograd.Function):
     @staticmethod
     def forward(ctx, weight, scale, limit, keep):
         back = torch.where(scale > 0, 1.0 / scale, 0.0)
-        scaled = weight.to(scale.dtype) * scale
-        inside = scaled.abs() <= limit
+        inside = weight.float().abs() * scale <= limit
         ctx.save_for_backward(inside if keep is None else inside.logical_and_(keep))
-        y = scaled.add_(0.5).floor_().clamp_(-limit, limit).mul_(back)
-        return y.to(weight.dtype)
+        return quantize_weight(weight, scale, limit).mul_(back).to(weight.dtype)
 
     @staticmethod
     def backward(ctx, grad):

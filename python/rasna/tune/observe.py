@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..compile import execute
 from ..compile import floatgraph as fg
 from ..compile.calibrate import nonnegative_nodes
-from ..compile.quantize import choose_type, choose_weight_frac, clamp_limits, weight_limit
+from ..compile.quantize import choose_type, choose_weight_scale, clamp_limits, weight_limit
 from ..graph import FixedPoint
 from .settings import Settings
 
@@ -103,35 +102,23 @@ class Observers:
         lo, hi = clamp_limits(kind, clamp)
         return 2.0**kind.frac, lo, hi
 
-    def weight(
-        self, node: fg.Node, weight: torch.Tensor, root: nn.Module
-    ) -> tuple[torch.Tensor, int]:
+    def weight(self, node: fg.Node, weight: torch.Tensor) -> tuple[torch.Tensor, int]:
         """(integers per unit of the weight, largest integer) of a Conv or Linear.
 
-        The scale is a power of two of the *folded* weight, one per output channel. It is as old
-        as the last choice, BatchNorm's part included: following the running variance in every
-        step would make a loop (scale, rounding errors, variance) that never settles at few
-        bits. Shape (OC, 1, …), float32.
+        The compiler's choice for the layer's own weight, without what follows it: of one
+        weight, training and compiler make the same integers. Shape (OC, 1, …), float32.
         """
         scale = self._weight_scales.get(node.name)
         if scale is None or self._learning or scale.device != weight.device:
-            scale = self._weight_scale(node, weight, root)
+            scale = self._weight_scale(weight)
             self._weight_scales[node.name] = scale
         return scale, weight_limit(self.settings.wb)
 
-    @torch.no_grad()
-    def _weight_scale(self, node: fg.Node, weight: torch.Tensor, root: nn.Module) -> torch.Tensor:
-        """A channel that BatchNorm multiplies by 0 is scaled as if by 1; it may yet learn."""
-        op: Any = node.op
-        rows = weight.flatten(1).float()
-        factor = rows.new_ones(len(rows))
-        if op.steps:
-            factor = execute.per_channel(root, op.steps, len(rows))[0].abs().to(factor)
-            factor.masked_fill_(factor == 0, 1.0)
-        empty = ~rows.any(1)
-        frac = choose_weight_frac(rows * factor.unsqueeze(1), self.settings.wb)
+    def _weight_scale(self, weight: torch.Tensor) -> torch.Tensor:
+        scale = choose_weight_scale(weight, self.settings.wb)
+        empty = ~weight.detach().flatten(1).any(1)
         if bool(empty.any()):  # zeros that may grow: the range of the others, or +-1
-            others = frac[~empty].min() if not bool(empty.all()) else self.settings.wb - 1
-            frac = torch.where(empty, others, frac)
-        scale = torch.exp2(frac.to(factor)) * factor
+            known = scale[~empty]
+            others = known.min() if len(known) else scale.new_tensor(weight_limit(self.settings.wb))
+            scale = torch.where(empty, others, scale)
         return scale.view(-1, *[1] * (weight.dim() - 1))

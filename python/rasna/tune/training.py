@@ -113,7 +113,7 @@ class TrainingGraph:
         if layer is not None and (mask := mask_of(layer)) is not None:
             apply_mask(layer)
             keep = mask.on(weight.device)
-        scale, limit = self.observers.weight(node, weight, self.root)
+        scale, limit = self.observers.weight(node, weight)
         weight = fake_quantize_weight(weight, scale, limit, keep)
         y = (
             F.linear(x, weight, bias)
