@@ -178,7 +178,8 @@ class AverageLowering:
                 acc_init=int(continued or number > 0),
                 acc_keep=int(more or number + 1 < len(pieces)),
                 acc_base=part.slot * rounds, stripes_log2=0, last_lanes=min(LANES, lanes),
-                fill=0, tile_rows=1, tile_words=1, row_limit=1, **destination,
+                fill=out.geometry.fill & 0xFF, tile_rows=1, tile_words=1, row_limit=1,
+                **destination,
             )
 
     def _requant(self, part: Part, count: int) -> Requant:
@@ -200,8 +201,9 @@ class AverageLowering:
             entries[-1]["last"] = 1
         self.emitter.table(entries)
         self.emitter.add(
-            Opcode.MOVE, table_entries=len(entries), num_channels=work.num_channels, num_rows=1,
-            num_words=1, src_base=work.base * LANES, src_channel_step=work.geometry.channel_bytes,
+            Opcode.MOVE, fill=out.geometry.fill & 0xFF, table_entries=len(entries),
+            num_channels=work.num_channels, num_rows=1, num_words=1,
+            src_base=work.base * LANES, src_channel_step=work.geometry.channel_bytes,
             out_base=out.byte_address(work.first_channel, out.geometry.halo_top + i, 0) // LANES,
             out_channel_step=out.geometry.channel_words,
         )
