@@ -106,15 +106,15 @@ void FastMachine::fill(const Fill &f) {
 }
 
 void FastMachine::load_rows(const Load &f, const uint64_t *segment) {
-    const Destination to = destination_of(f);
+    const WriteRule rule(destination_of(f));
     const uint64_t keep = LANE_BYTES[(1 << f.last_lanes) - 1];
     const uint64_t filler = ~keep & (ONES * f.fill);
     const size_t row_bytes = static_cast<size_t>(f.num_words) * WORD_BYTES;
     for (int y = 0; y < f.num_rows; y++)
-        for (int stripe = 0; stripe < 1 << to.stripes_log2; stripe++) {
-            const int local = local_row(to, stripe, y + to.row);
-            if (local < 0) continue;
-            uint8_t *into = map_.get() + stripe * SLICE_STRIDE + (to.base + local * to.row_step) * WORD_BYTES;
+        for (int stripe = 0; stripe < rule.num_stripes(); stripe++) {
+            const int word = rule.word(stripe, y + f.out_row);
+            if (word < 0) continue;
+            uint8_t *into = map_.get() + stripe * SLICE_STRIDE + static_cast<size_t>(word) * WORD_BYTES;
             const uint64_t *from = segment + f.dram_addr + static_cast<size_t>(y) * f.dram_row_step;
             for (int c = 0; c < f.num_channels; c++) {
                 memcpy(into, from, row_bytes);
@@ -122,7 +122,7 @@ void FastMachine::load_rows(const Load &f, const uint64_t *segment) {
                     const uint64_t last = (from[f.num_words - 1] & keep) | filler;
                     memcpy(into + row_bytes - WORD_BYTES, &last, WORD_BYTES);
                 }
-                into += static_cast<size_t>(to.channel_step) * WORD_BYTES;
+                into += static_cast<size_t>(f.out_channel_step) * WORD_BYTES;
                 from += f.dram_channel_step;
             }
         }

@@ -20,7 +20,7 @@ struct Word {
 
 class Grouper {
   public:
-    explicit Grouper(TapsPlan &plan) : plan_(plan), f_(plan.fields), to_(destination_of(plan.fields)) {}
+    explicit Grouper(TapsPlan &plan) : plan_(plan), f_(plan.fields), rule_(destination_of(plan.fields)) {}
 
     void run() {
         for (int stripe = 0; stripe < 1 << f_.stripes_log2; stripe++) {
@@ -42,7 +42,7 @@ class Grouper {
 
     TapsPlan &plan_;
     const Taps &f_;
-    const Destination to_;
+    const WriteRule rule_;
     std::vector<Word> stripe_;           // words of the stripe at hand
     std::vector<Word> halves_, singles_;  // pairs of words and words that are not in a group yet
 };
@@ -111,10 +111,10 @@ void Grouper::add_copies(const Word *words, int num_words) {
         for (end = begin + 1; end < num_words && words[end].row == words[begin].row &&
                               words[end].x == words[end - 1].x + 1;)
             end++;
-        for (int stripe = 0; stripe < 1 << to_.stripes_log2; stripe++) {
-            const int local = local_row(to_, stripe, static_cast<int>(words[begin].row) + f_.out_row);
-            if (local < 0) continue;
-            const size_t word = static_cast<size_t>(to_.base) + static_cast<size_t>(local) * to_.row_step + words[begin].x;
+        for (int stripe = 0; stripe < rule_.num_stripes(); stripe++) {
+            const int row = rule_.word(stripe, static_cast<int>(words[begin].row) + f_.out_row);
+            if (row < 0) continue;
+            const size_t word = static_cast<size_t>(row) + words[begin].x;
             plan_.copies.push_back({static_cast<uint32_t>(stripe * SLICE_STRIDE + word * WORD_BYTES),
                                     static_cast<uint8_t>(begin), static_cast<uint8_t>(end - begin)});
         }

@@ -131,10 +131,11 @@ void Validator::check_loaded(int last_entry, int64_t record) const {
 
 // The highest local row that some stripe holds of the rows row_first … row_limit-1, or -1.
 int64_t Validator::highest_row(const Destination &to, int64_t row_first, int64_t row_limit) const {
+    const WriteRule local_rows = WriteRule::of_local_rows(to);
     int64_t highest = -1;
     for (int64_t row = row_first; row < row_limit; row++)
-        for (int stripe = 0; stripe < 1 << to.stripes_log2; stripe++)
-            highest = std::max<int64_t>(highest, local_row(to, stripe, static_cast<int>(row)));
+        for (int stripe = 0; stripe < local_rows.num_stripes(); stripe++)
+            highest = std::max<int64_t>(highest, local_rows.word(stripe, static_cast<int>(row)));
     return highest;
 }
 
