@@ -38,7 +38,7 @@ PRODUCERS = {
     "conv": nn.Conv2d(3, 3, 1),
     "conv that goes through a window": nn.Conv2d(3, 3, 3, padding=1, stride=2),
     "average": nn.AvgPool2d(2, stride=(1, 2)),
-    "average in two parts of a word": nn.AdaptiveAvgPool2d((2, 4)),
+    "average in two parts of a word": nn.AdaptiveAvgPool2d((1, 4)),
     "average with different divisors": nn.AvgPool2d(3, 2, padding=1, count_include_pad=False),
     "maximum": nn.MaxPool2d(2, 1),
     "affine": nn.BatchNorm2d(3),
@@ -52,7 +52,7 @@ PRODUCERS = {
 def test_padding_of_a_maximum_loses_whatever_wrote_the_map(producer, width, target):
     """What lies around a map that stays in the map memory must be the lowest value, not 0."""
     torch.manual_seed(width)
-    pool = nn.MaxPool2d(3, 1, padding=1)
+    pool = nn.MaxPool2d((1, 3), 1, padding=(0, 1))
     model = nn.Sequential(PRODUCERS[producer], pool, nn.Conv2d(3, 2, 1)).eval()
     x = -torch.rand(2, 3, 6, width) - 0.5
     if producer.startswith("conv"):
