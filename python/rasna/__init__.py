@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .compile.report import Report
     from .errors import (
         BoardMemoryError,
         BoardTimeoutError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Report": "compile.report",
     "Program": "program",
     "load": "program",
     "Runtime": "runtime",
@@ -63,8 +65,10 @@ _HOMES = {
 
 __all__ = [
     "__version__",
+    "check",
     "compile",
     "tune",
+    "Report",
     "Program",
     "load",
     "Runtime",
@@ -109,11 +113,15 @@ def tune(
 
     See ``rasna.tune.tune`` (the package) for what is refused and how.
     """
-    return _call("tune", model, sp=sp, ab=ab, wb=wb, ib=ib, chpad=chpad, strategy=strategy)
+    return _call("tune", "tune", model, sp=sp, ab=ab, wb=wb, ib=ib, chpad=chpad, strategy=strategy)
 
 
 def compile(
-    model: Any, *samples: Any, channel_last: bool = True, target: Any = "pynq-z2"
+    model: Any,
+    *samples: Any,
+    channel_last: bool = True,
+    target: Any = "pynq-z2",
+    until: Any = None,
 ) -> Program:
     """Compile a model in eval mode to a :class:`Program`. Needs torch.
 
@@ -124,18 +132,48 @@ def compile(
         the fixed-point types.
     channel_last : 4-D samples are (batch, H, W, C); False: (batch, C, H, W)
     target : name of a target, see ``rasna.targets``
+    until : module path or FX node, or a list of them, whose result the Program computes in
+        place of the model's; what comes behind it stays in PyTorch
 
     Raises
     ------
     CompileError that lists everything in the model that cannot be compiled.
     """
-    return _call("compile", model, *samples, channel_last=channel_last, target=target)
+    return _call(
+        "compile", "compile", model, *samples, channel_last=channel_last, target=target,
+        until=until,
+    )  # fmt: skip
 
 
-def _call(name: str, *arguments: Any, **options: Any) -> Any:
-    """Call the function that does the work of ``rasna.<name>``; it has the name of its package."""
+def check(
+    model: Any,
+    *samples: Any,
+    channel_last: bool = True,
+    target: Any = "pynq-z2",
+    until: Any = None,
+) -> Report:
+    """Say all that stands in the way of :func:`compile`, and how to split the model. Needs torch.
+
+    Parameters
+    ----------
+    model, *samples, channel_last, target, until : as for :func:`compile`
+
+    Returns
+    -------
+    Report
+        ``print`` shows it; it is true if the model compiles. ``problems``, ``compiled``,
+        ``remaining``, ``parts`` and ``until`` (what the first part ends with) are its data.
+        Nothing is raised that is due to the model.
+    """
+    return _call(
+        "compile", "check", model, *samples, channel_last=channel_last, target=target, until=until
+    )
+
+
+def _call(package: str, name: str, *arguments: Any, **options: Any) -> Any:
+    """Call the function of a package that does the work of ``rasna.<name>``."""
     try:
-        function = getattr(import_module(f"{__name__}.{name}"), name)
+        function = getattr(import_module(f"{__name__}.{package}"), name)
         return function(*arguments, **options)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "torch":

@@ -30,7 +30,20 @@ class TuneError(RasnaValueError):
 
 
 class CompileError(RasnaValueError):
-    """A model that cannot be compiled; the message lists all problems at once."""
+    """A model that cannot be compiled; the message lists all problems at once.
+
+    Attributes
+    ----------
+    problems : tuple of rasna.compile.problems.Problem
+        The same as data: place, reason, remedy, FX node, module path, file, line.
+    report : rasna.Report or None
+        What ``rasna.check`` says about the model; None where only a part of the compiler ran.
+    """
+
+    def __init__(self, message: str, problems: tuple = (), report: object = None) -> None:
+        super().__init__(message)
+        self.problems = problems
+        self.report = report
 
 
 class TargetMismatchError(RasnaValueError):

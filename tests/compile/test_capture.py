@@ -247,7 +247,7 @@ def test_shapes_that_do_not_fit_are_reported_with_pytorchs_own_words():
     model = settle(nn.Sequential(nn.Conv2d(8, 4, 3)))
     with pytest.raises(CompileError) as error:
         compiled(model, sample(2, 3, 5, 8))
-    assert str(error.value).startswith("_0 (0): PyTorch cannot compute this for the samples (Given")
-    assert str(error.value).endswith(
-        "its inputs have the shapes (2, 3, 5, 8): check the samples and channel_last"
+    assert str(error.value).startswith(
+        "_0 (0): PyTorch cannot compute this for inputs of the shapes (2, 3, 5, 8) (Given"
     )
+    assert str(error.value).endswith("); check the samples and channel_last")

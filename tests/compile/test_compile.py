@@ -54,7 +54,10 @@ def test_wrong_arguments():
     x = bhwc(sample(2, 3, 6, 6))
     with pytest.raises(CompileError) as error:
         rasna.compile(net().train(), x)
-    assert str(error.value) == "the model is in training mode; call model.eval() first"
+    assert str(error.value) == (
+        "Sequential cannot be compiled for pynq-z2, 1 problem:\n"
+        "  the model is in training mode; call model.eval() first"
+    )
     with pytest.raises(RasnaTypeError, match="none was given"):
         rasna.compile(net())
     with pytest.raises(ValueError, match="target 'pink' is unknown; the targets are"):

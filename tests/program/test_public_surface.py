@@ -51,7 +51,7 @@ def test_load_and_runtimes_work_without_torch(tmp_path):
 def test_tune_and_compile_say_that_torch_is_missing():
     code = BLOCK_TORCH + (
         "import rasna\n"
-        "for call in (rasna.tune, rasna.compile):\n"
+        "for call in (rasna.tune, rasna.compile, rasna.check):\n"
         "    try:\n"
         "        call(None)\n"
         "    except ImportError as error:\n"
@@ -59,7 +59,8 @@ def test_tune_and_compile_say_that_torch_is_missing():
     )
     rest = "needs PyTorch, which is not installed: pip install torch; rasna.load and the runtimes"
     lines = _python(code).splitlines()
-    assert lines == [f"rasna.{name} {rest} work without it" for name in ("tune", "compile")]
+    names = ("tune", "compile", "check")
+    assert lines == [f"rasna.{name} {rest} work without it" for name in names]
 
 
 def test_functions_stay_functions_after_their_packages_are_imported():
@@ -82,7 +83,11 @@ def test_the_signatures_are_the_documented_ones():
     )
     assert str(inspect.signature(rasna.compile)) == (
         "(model: 'Any', *samples: 'Any', channel_last: 'bool' = True, "
-        "target: 'Any' = 'pynq-z2') -> 'Program'"
+        "target: 'Any' = 'pynq-z2', until: 'Any' = None) -> 'Program'"
+    )
+    assert str(inspect.signature(rasna.check)) == (
+        "(model: 'Any', *samples: 'Any', channel_last: 'bool' = True, "
+        "target: 'Any' = 'pynq-z2', until: 'Any' = None) -> 'Report'"
     )
 
 

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..errors import CompileError
 from . import floatgraph as fg
 from .context import REFERENCES, Context
 from .operators import BATCH, Value, find_handler
-from .problems import Problems, Refusal, remedy_for
-from .trace import Trace, trace
+from .problems import Problem, Problems, Refusal, remedy_for
+from .trace import Trace, trace_all
+from .until import Until, cut
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,56 @@ class _Stale:
     changed_by: fg.Where
 
 
+@dataclass(frozen=True)
+class _Missing:
+    """Stands for a result that could not be computed; the reason has been noted."""
+
+
+@dataclass
+class Step:
+    """One executed FX node: what became of it, for reports.
+
+    inputs: names of the nodes that it reads. is_tensor: it computes tensors, which sizes and
+    constants are not. problem: why it cannot be compiled.
+    """
+
+    where: fg.Where
+    op: str
+    inputs: list[str]
+    is_tensor: bool = True
+    problem: Problem | None = None
+
+
+@dataclass
+class Captured:
+    """A captured model and what is wrong with it.
+
+    Attributes
+    ----------
+    graph : FloatGraph
+        With an Opaque node for every result of what is not supported.
+    problems : Problems
+        All that stands in the way of the outputs.
+    steps : dict
+        FX node name to Step, in order.
+    opaque : dict
+        Name of an Opaque node to (float nodes that it was made from, its value).
+    trace : Trace
+    """
+
+    graph: fg.FloatGraph
+    problems: Problems
+    steps: dict[str, Step]
+    opaque: dict[str, tuple[list[str], torch.Tensor]]
+    trace: Trace
+
+
 def capture(
-    model: torch.nn.Module, samples: Sequence[torch.Tensor], *, training: bool = False
+    model: torch.nn.Module,
+    samples: Sequence[torch.Tensor],
+    *,
+    training: bool = False,
+    until: Until = None,
 ) -> fg.FloatGraph:
     """Trace ``model`` and describe it as a float graph.
 
@@ -41,6 +89,7 @@ def capture(
     model : float32 module on the CPU. Its class's forward is traced in its present mode.
     samples : one float32 (batch, C, H, W) or (batch, F) tensor per positional input.
     training : True accepts what is random or uses batch statistics in training only.
+    until : module path or FX node (or several) at whose result the model ends.
 
     Returns
     -------
@@ -52,14 +101,26 @@ def capture(
     CompileError
         With one line per problem of the model.
     """
-    problems = Problems()
-    traced = trace(model, len(samples))
-    walker = _Walker(model, traced, problems, training)
-    context = torch.autocast("cpu", enabled=False)
-    with torch.no_grad(), context:
-        graph = walker.walk([two_rows(sample) for sample in samples])
-    problems.raise_if_any()
-    return graph
+    captured = capture_all(model, samples, training=training, until=until)
+    captured.problems.raise_if_any()
+    return captured.graph
+
+
+def capture_all(
+    model: torch.nn.Module,
+    samples: Sequence[torch.Tensor],
+    *,
+    training: bool = False,
+    until: Until = None,
+) -> Captured:
+    """As :func:`capture`, but what is wrong with the model is in the result.
+
+    Raises CompileError for a wrong number of samples, RasnaValueError for ``until``.
+    """
+    traced = cut(trace_all(model, len(samples)), model, until)
+    walker = _Walker(model, traced, training)
+    with torch.no_grad(), torch.autocast("cpu", enabled=False):
+        return walker.walk([two_rows(sample) for sample in samples])
 
 
 def two_rows(sample: torch.Tensor) -> torch.Tensor:
@@ -68,25 +129,34 @@ def two_rows(sample: torch.Tensor) -> torch.Tensor:
     return rows.detach().clone()
 
 
+class _NotComputable(Exception):
+    """PyTorch raised for a node: what it said, and what to do."""
+
+
 _ASSERTIONS = ("_assert", "_assert_is_none")  # of torch and torch.fx: no results
 
 
 class _Walker:
     """Executes the FX nodes in order; ``known`` and ``real`` hold what each of them gave."""
 
-    def __init__(
-        self, root: torch.nn.Module, traced: Trace, problems: Problems, training: bool
-    ) -> None:
+    def __init__(self, root: torch.nn.Module, traced: Trace, training: bool) -> None:
         self.root = root
         self.trace = traced
-        self.problems = problems
+        self.problems = Problems()
         self.context = Context(root, 2, training)
-        self.known: dict[str, Any] = {}  # Value, reference, Python value or _Stale
+        self.known: dict[str, Any] = {}  # Value, reference, Python value, _Stale or _Missing
         self.real: dict[str, Any] = {}
+        self.steps: dict[str, Step] = {}
+        self.opaque: dict[str, tuple[list[str], torch.Tensor]] = {}
+        self.made_by: dict[str, Problem] = {}  # Opaque nodes that refusals left
+        self.sticky: list[Problem] = []  # problems that matter whatever the outputs need
 
-    def walk(self, samples: list[torch.Tensor]) -> fg.FloatGraph:
-        """The float graph; problems are added to ``problems``."""
-        for node in self.trace.graph.nodes:
+    def walk(self, samples: list[torch.Tensor]) -> Captured:
+        """Execute everything; problems on which no output depends are forgotten."""
+        waiting = sorted(self.trace.problems, key=lambda item: item[0])
+        for number, node in enumerate(self.trace.graph.nodes):
+            while waiting and waiting[0][0] <= number:
+                self._note(waiting.pop(0)[1])
             self.context.where = self.trace.where[node.name]
             if node.op == "placeholder":
                 self._placeholder(node, samples)
@@ -96,7 +166,38 @@ class _Walker:
                 self._output(node)
             else:
                 self._call(node)
-        return self.context.graph
+        for _, problem in waiting:
+            self._note(problem)
+        self._forget_what_no_output_needs()
+        graph = self.context.graph
+        return Captured(graph, self.problems, self.steps, self.opaque, self.trace)
+
+    def _note(self, problem: Problem) -> None:
+        self.problems.extend([problem])
+        self.sticky.append(problem)
+
+    def _add(self, where: fg.Where | str, what: str, remedy: str) -> Problem:
+        """A problem that matters whatever the outputs need."""
+        found = Problems()
+        found.add(where, what, remedy)
+        self._note(found.found[0])
+        return found.found[0]
+
+    def _forget_what_no_output_needs(self) -> None:
+        if not self.trace.complete or not self.context.graph.outputs:
+            return
+        needed: set[str] = set()
+        waiting = list(self.context.graph.outputs)
+        while waiting:
+            name = waiting.pop()
+            if name not in needed:
+                needed.add(name)
+                sources = self.opaque[name][0] if name in self.opaque else ()
+                waiting += [*sources, *self.context.graph.nodes[name].inputs]
+        kept = [self.made_by[name] for name in needed if name in self.made_by]
+        self.problems.found = [
+            p for p in self.problems.found if p in kept or p in self.sticky
+        ]
 
     def _placeholder(self, node: fx.Node, samples: list[torch.Tensor]) -> None:
         graph = self.context.graph
@@ -118,15 +219,58 @@ class _Walker:
         if getattr(node.target, "__name__", "") in _ASSERTIONS:
             self.known[node.name] = self.real[node.name] = None
             return
+        step = Step(self.context.where, node.op, [n.name for n in node.all_input_nodes])
+        self.steps[node.name] = step
+        if any(isinstance(self.known[n.name], _Missing) for n in node.all_input_nodes):
+            self._skip(node, step)
+            return
         versions = self._versions(node)
-        real = self.context.real = self._execute(node)
         try:
-            known = self._checked(self._handle(node), real)
+            real = self.context.real = self._execute(node)
+        except _NotComputable as error:
+            step.problem = self._add(self.context.where, *error.args)
+            self.known[node.name] = self.real[node.name] = _Missing()
+            return
+        step.is_tensor = any(isinstance(leaf, torch.Tensor) for leaf in _leaves(real))
+        try:
+            if node.op == "call_module" and node.target in self.trace.opaque:
+                known = self._opaque(node, real, None)
+                step.problem = next(p for p in self.sticky if p.path == node.target)
+            else:
+                known = self._checked(self._handle(node), real)
         except Refusal as refusal:
-            self.problems.add(self.context.where, refusal.what, refusal.remedy)
-            known = self._opaque(real)
+            step.problem = self._refused(refusal)
+            known = self._opaque(node, real, step.problem)
+        else:
+            step.is_tensor = any(isinstance(leaf, Value) for leaf in _leaves(known))
         self.known[node.name], self.real[node.name] = known, real
         self._follow_inplace(node, versions)
+
+    def _refused(self, refusal: Refusal) -> Problem:
+        noted = self._noted_here()
+        if noted is not None:
+            return noted
+        found = Problems()
+        found.add(self.context.where, refusal.what, refusal.remedy)
+        self.problems.extend(found.found)
+        return found.found[0]
+
+    def _noted_here(self) -> Problem | None:
+        """What the trace noted on the present line: of ``if x.sum() > 0`` one problem is enough."""
+        where = self.context.where
+        for _, problem in self.trace.problems:
+            if problem.file and (problem.file, problem.line) == (where.file, where.line):
+                return problem
+        return None
+
+    def _skip(self, node: fx.Node, step: Step) -> None:
+        """A node behind one that could not be computed: only its kind can be checked."""
+        self.known[node.name] = self.real[node.name] = _Missing()
+        name, handler = find_handler(self.root, node)
+        if handler is None and node.target not in self.trace.opaque:
+            step.problem = self._noted_here() or self._add(
+                self.context.where, f"{name} is not supported", remedy_for(name)
+            )
 
     def _execute(self, node: fx.Node) -> Any:
         args = fx.node.map_arg(node.args, lambda n: self.real[n.name])
@@ -139,14 +283,13 @@ class _Walker:
                 return getattr(args[0], target)(*args[1:], **kwargs)
             return target(*args, **kwargs)
         except Exception as error:
-            shapes = ", ".join(
-                str(tuple(a.shape)) for a in args if isinstance(a, torch.Tensor)
-            )
-            self.problems.raise_if_any()
-            raise CompileError(
-                f"{self.context.where}: PyTorch cannot compute this for the samples "
-                f"({str(error).splitlines()[0]}); its inputs have the shapes {shapes}: "
-                f"check the samples and channel_last"
+            leaves = [*_leaves([args, kwargs])]
+            shapes = [str(tuple(a.shape)) for a in leaves if isinstance(a, torch.Tensor)]
+            text = str(error).splitlines() or [type(error).__name__]
+            raise _NotComputable(
+                f"PyTorch cannot compute this for inputs of the shapes {', '.join(shapes)} "
+                f"({text[0]})",
+                "check the samples and channel_last",
             ) from error
 
     def _handle(self, node: fx.Node) -> Any:
@@ -207,13 +350,21 @@ class _Walker:
                 )
         return known
 
-    def _opaque(self, real: Any) -> Any:
+    def _opaque(self, node: fx.Node, real: Any, problem: Problem | None) -> Any:
         """A stand-in for the result of what is not supported."""
-        if isinstance(real, torch.Tensor):
-            return self.context.add(fg.Opaque(), [], real.shape[1:])
+        if isinstance(real, torch.Tensor) and real.dim() > 0:
+            value = self.context.add(fg.Opaque(), [], real.shape[1:])
+            known = [self.known[n.name] for n in node.all_input_nodes]
+            sources = [leaf.name for leaf in _leaves(known) if isinstance(leaf, Value)]
+            self.opaque[value.name] = (sources, real)
+            if problem is not None:
+                self.made_by[value.name] = problem
+            return value
         if isinstance(real, (tuple, list)):
-            return tuple(self._opaque(item) for item in real)
-        return real
+            return tuple(self._opaque(node, item, problem) for item in real)
+        if problem is not None:  # a Python value that depends on data: whoever uses it is wrong
+            self.sticky.append(problem)
+        return _Missing() if isinstance(real, torch.Tensor) else real
 
     def _versions(self, node: fx.Node) -> dict[str, int]:
         """Version counters of the tensors that a node reads."""
@@ -228,7 +379,7 @@ class _Walker:
                 continue
             before, where = self.known[name], self.context.where
             if not isinstance(before, Value) or changed is not self.real[node.name]:
-                self.problems.add(
+                self._add(
                     where, "changing a constant or an argument in place is not supported",
                     "use the operation that returns a new tensor",
                 )  # fmt: skip
@@ -245,11 +396,11 @@ class _Walker:
     def _output(self, node: fx.Node) -> None:
         known = fx.node.map_arg(node.args[0], lambda n: self.known[n.name])
         self.context.graph.structure = self._structure(known)
-        if not self.context.graph.outputs:
-            self.problems.add(
-                "output", "the model returns no tensor that it computes",
-                "return at least one",
-            )  # fmt: skip
+        missing = any(isinstance(leaf, _Missing) for leaf in _leaves(known))
+        if not self.context.graph.outputs and not missing:
+            self._add(
+                "output", "the model returns no tensor that it computes", "return at least one"
+            )
 
     def _structure(self, known: Any) -> int | dict:
         outputs = self.context.graph.outputs
@@ -262,7 +413,8 @@ class _Walker:
             kind = "tuple" if isinstance(known, tuple) else "list"
             return {kind: [self._structure(item) for item in known]}
         what = f"an output that is {_describe(known)} is not supported"
-        self.problems.add("output", what, "return computed tensors in tuples, lists or dicts only")
+        if not isinstance(known, _Missing):
+            self._add("output", what, "return computed tensors in tuples, lists or dicts only")
         return 0
 
 

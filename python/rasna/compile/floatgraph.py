@@ -31,8 +31,9 @@ class Where:
     line: int = 0
 
     def __str__(self) -> str:
-        text = f"{self.node} ({self.path})" if self.path else self.node
-        return f"{text}, {self.file}:{self.line}" if self.file else text
+        text = " ".join(part for part in (self.node, self.path and f"({self.path})") if part)
+        line = f"{self.file}:{self.line}" if self.file else ""
+        return ", ".join(part for part in (text, line) if part)
 
 
 # ---- references to tensors of the model -------------------------------------------------

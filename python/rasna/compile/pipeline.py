@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +14,21 @@ from ..graph import QuantGraph
 from .calibrate import choose_types
 from .capture import capture, two_rows
 from .check_quant import check_quant
+from .execute import run
 from .floatgraph import FloatGraph
 from .lower import lower
 from .passes import simplify
 from .samples import check_mode, to_cpu_float32
 from .settings import Settings
+from .until import Until, run_until
 from .weights import max_magnitude
 
-# float32 in another order of summation: relative to an output, and to the largest
-# intermediate value, since an output may be a small difference of large numbers
+# Differences of the model and its captured graph that need no explanation. In float32,
+# relative to an output: most models are far below. In float64, which decides where
+# float32 does not: relative to the largest intermediate value, since an output may be a small
+# difference of large numbers; rounding is 1e-16 of it times the length of the sums.
+SAME_FLOAT32, SAME_FLOAT64 = 1e-4, 1e-11
+# Models that run in float32 only: as above, with the rounding of float32.
 SAME_OUTPUT, SAME_INTERMEDIATE = 1e-3, 1e-5
 
 
@@ -34,7 +41,10 @@ class Compiled:
 
 
 def quantize_model(
-    model: torch.nn.Module, samples: Sequence[torch.Tensor], settings: Settings
+    model: torch.nn.Module,
+    samples: Sequence[torch.Tensor],
+    settings: Settings,
+    until: Until = None,
 ) -> Compiled:
     """Capture, simplify, calibrate and lower a model.
 
@@ -43,6 +53,7 @@ def quantize_model(
     model : plain module in eval mode, on any device and of any float dtype; unchanged
     samples : float32 CPU tensors (batch, C, H, W) or (batch, F), one per input
     settings : bits
+    until : module path or FX node (or several) at whose result the model ends
 
     Raises
     ------
@@ -51,38 +62,77 @@ def quantize_model(
     """
     check_mode(model)
     plain = to_cpu_float32(model)
-    graph = simplify(capture(plain, samples))
+    graph = simplify(capture(plain, samples, until=until))
     types, outputs = choose_types(graph, plain, samples, settings.ab)
     largest = max(max_magnitude(type) * 2.0**-type.frac for type in types.values())
-    _check_same(model, plain, graph, samples, outputs, SAME_INTERMEDIATE * largest)
+    check_same(model, plain, graph, samples, outputs, largest, until)
     quant = check_quant(lower(graph, plain, types, settings))
     return Compiled(graph, quant)
 
 
-def _check_same(
+def check_same(
     model: torch.nn.Module,
     plain: torch.nn.Module,
     graph: FloatGraph,
     samples: Sequence[torch.Tensor],
     outputs: Sequence[torch.Tensor],
-    tolerance: float,
+    largest: float,
+    until: Until = None,
 ) -> None:
-    """Raise CompileError unless the model itself gives the outputs of the captured graph."""
+    """Raise CompileError unless the model itself gives the outputs of the captured graph.
+
+    Parameters
+    ----------
+    model, plain : the user's model, and itself or its float32 copy
+    outputs : of the graph for the samples, float32
+    largest : magnitude of the largest intermediate value
+    """
     inputs = [two_rows(sample) for sample in samples]
-    # a tuned model's own forward quantises; its class has the forward that was traced
-    forward = type(plain).forward.__get__(plain) if hasattr(model, "_rasna_tune") else plain
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
-        expected = flatten_outputs(forward(*inputs))
+        expected = _run_model(plain, inputs, until)
+        got = [two_rows(output) for output in outputs]
+        found = _compare(graph, expected, got, SAME_FLOAT32, 0.0)
+        if found is None:
+            return
+        try:
+            exact = copy.deepcopy(plain).double()
+            doubles = [x.double() for x in inputs]
+            expected, got = _run_model(exact, doubles, until), run(graph, exact, doubles)
+            found = _compare(graph, expected, got, 0.0, SAME_FLOAT64 * largest)
+        except Exception:  # a forward that makes float32 tensors of its own
+            found = _compare(graph, expected, got, SAME_OUTPUT, SAME_INTERMEDIATE * largest)
+    if found is not None:
+        raise CompileError(_difference(plain, *found))
+
+
+def _run_model(
+    plain: torch.nn.Module, inputs: Sequence[torch.Tensor], until: Until
+) -> list[torch.Tensor]:
+    """The outputs of the model's own forward, or of what ``until`` names in it."""
+    # a tuned model's own forward quantises; its class has the forward that was traced
+    tuned = "_rasna_tune" in vars(plain)
+    forward = type(plain).forward.__get__(plain) if tuned else plain
+    inputs = [x.clone() for x in inputs]
+    if until is None:
+        return flatten_outputs(forward(*inputs))
+    return flatten_outputs(run_until(plain, forward, inputs, until))
+
+
+def _compare(
+    graph: FloatGraph,
+    expected: Sequence[torch.Tensor],
+    outputs: Sequence[torch.Tensor],
+    relative: float,
+    absolute: float,
+) -> tuple[str, str] | None:
+    """The first output that differs too much and how, or None."""
     for name, want, got in zip(graph.outputs, expected, outputs, strict=True):
-        got = two_rows(got)
-        allowed = SAME_OUTPUT * float(want.abs().max()) + tolerance
         if want.shape != got.shape:
-            found = f"shape {tuple(want.shape)} instead of {tuple(got.shape)}"
-        elif float((want - got).abs().max()) > allowed:
-            found = f"values that differ by {float((want - got).abs().max()):.3g}"
-        else:
-            continue
-        raise CompileError(_difference(plain, name, found))
+            return name, f"shape {tuple(want.shape)} instead of {tuple(got.shape)}"
+        difference = float((want - got).abs().max())
+        if not difference <= relative * float(want.abs().max()) + absolute:
+            return name, f"values that differ by {difference:.3g}"
+    return None
 
 
 def _difference(plain: torch.nn.Module, name: str, found: str) -> str:

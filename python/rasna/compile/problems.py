@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from ..errors import CompileError
 from .floatgraph import Where
 
@@ -56,29 +59,85 @@ def remedy_for(name: str) -> str:
     return _REMEDIES.get(name.lower(), SUPPORTED)
 
 
+@dataclass(frozen=True)
+class Problem:
+    """One thing that cannot be compiled.
+
+    Attributes
+    ----------
+    place : str
+        Where, as messages say it: ``conv2 (layer1.0.conv2), net.py:31``. Empty for the whole model.
+    reason, remedy : str
+        What is not possible, and what to do instead.
+    node, path, file, line : str, str, str, int
+        FX node, path of the module, file name and line of the user's source; empty or 0 where
+        there is none.
+    """
+
+    place: str
+    reason: str
+    remedy: str
+    node: str = ""
+    path: str = ""
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        start = f"{self.place}: " if self.place else ""
+        return f"{start}{self.reason}; {self.remedy}"
+
+
 class Problems:
     """A list of complaints that ends in one :class:`CompileError`."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.found: list[Problem] = []
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def lines(self) -> list[str]:
+        """The text of every problem."""
+        return [str(problem) for problem in self.found]
 
     def add(self, where: Where | str, what: str, remedy: str) -> None:
-        """``where: what; remedy``; the same line is kept once."""
-        line = f"{where}: {what}; {remedy}"
-        if line not in self.lines:
-            self.lines.append(line)
+        """``where: what; remedy``; the same one is kept once."""
+        if isinstance(where, Where):
+            problem = Problem(
+                str(where), what, remedy, where.node, where.path, where.file, where.line
+            )
+        else:
+            problem = Problem(where, what, remedy)
+        if str(problem) not in self.lines:
+            self.found.append(problem)
+
+    def extend(self, others: Iterable[Problem]) -> None:
+        """Add what is not there yet."""
+        self.found += [p for p in others if str(p) not in self.lines]
 
     def text(self) -> str:
         """One line per problem, with a heading if there are several."""
-        if len(self.lines) == 1:
+        if len(self.found) == 1:
             return self.lines[0]
-        heading = f"the model cannot be compiled, {len(self.lines)} problems:"
+        heading = f"the model cannot be compiled, {len(self.found)} problems:"
         return "\n  ".join([heading, *self.lines])
 
     def raise_if_any(self) -> None:
         """Raise CompileError with all lines, if there are any."""
-        if self.lines:
-            raise CompileError(self.text())
+        if self.found:
+            raise CompileError(self.text(), tuple(self.found))
+
+
+def problems_of(error: CompileError) -> tuple[Problem, ...]:
+    """The problems of an error; one made from its text if it carries none."""
+    if error.problems:
+        return error.problems
+    place, colon, rest = str(error).partition(": ")
+    if not colon or " " in place:  # a sentence with a colon in it
+        place, rest = "", str(error)
+    reason, _, remedy = rest.rpartition("; ")
+    return (Problem(place, reason or rest, remedy if reason else "change the model"),)
 
 
 class Refusal(Exception):

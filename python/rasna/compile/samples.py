@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import CompileError, RasnaTypeError, RasnaValueError
+from ..errors import RasnaTypeError, RasnaValueError
+from .problems import Problems
 
 
 def unwrap(model: Any) -> torch.nn.Module:
@@ -40,23 +41,30 @@ def unwrap(model: Any) -> torch.nn.Module:
 
 def check_mode(model: torch.nn.Module) -> None:
     """Raise CompileError if the model or a part of it is in training mode or has no values."""
-    if model.training:
-        raise CompileError("the model is in training mode; call model.eval() first")
+    model_problems(model).raise_if_any()
+
+
+def model_problems(model: torch.nn.Module) -> Problems:
+    """What is wrong with the modes and the values of a model."""
+    problems = Problems()
     training = [name for name, module in model.named_modules() if module.training]
-    if training:
-        raise CompileError(
-            f"{', '.join(training)}: in training mode within a model in eval mode; "
-            f"call model.eval() on the whole model first"
-        )
+    if model.training:
+        problems.add("", "the model is in training mode", "call model.eval() first")
+    elif training:
+        problems.add(
+            ", ".join(training), "in training mode within a model in eval mode",
+            "call model.eval() on the whole model first",
+        )  # fmt: skip
     for name, tensor in _tensors(model):
         if tensor.is_meta:
-            raise CompileError(f"{name}: is on the meta device and has no values; load it first")
-        if not _all_finite(tensor):
+            problems.add(name, "is on the meta device and has no values", "load it first")
+        elif not _all_finite(tensor):
             count = int((~torch.isfinite(tensor)).sum())
-            raise CompileError(
-                f"{name}: {count} of {tensor.numel()} values are NaN or infinite; "
-                f"repair the training or the checkpoint"
-            )
+            problems.add(
+                name, f"{count} of {tensor.numel()} values are NaN or infinite",
+                "repair the training or the checkpoint",
+            )  # fmt: skip
+    return problems
 
 
 def _all_finite(tensor: torch.Tensor) -> bool:

@@ -25,29 +25,65 @@ from torch import fx
 from ..errors import CompileError
 from .floatgraph import Where
 from .operators import find_handler
-from .problems import Problems, remedy_for
+from .problems import Problem, Problems, remedy_for
 
 _TORCH_DIR = os.path.dirname(torch.__file__) + os.sep
+MAX_PROBLEMS = 100  # of one trace: beyond it, a loop does not end
 _OWN_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a module. result: nodes in nested tuples, lists and dicts.
+
+    num_nodes, num_problems: of the graph and noted by the tracer, when it returned.
+    """
+
+    result: Any
+    num_nodes: int
+    num_problems: int
 
 
 @dataclass
 class Trace:
-    """An FX graph, the place of every node, and tensors that ``forward`` made by itself."""
+    """An FX graph, the place of every node, and tensors that ``forward`` made by itself.
+
+    Attributes
+    ----------
+    constants : dict
+        Tensors by the path of their get_attr node.
+    problems : list of (int, Problem)
+        What could not be traced, each behind so many nodes of the graph: first what the
+        tracer noted, then the calls of opaque modules.
+    opaque : set of str
+        Paths of modules whose forward could not be traced: calls of them as a whole.
+    results : dict
+        Module path to its calls.
+    complete : bool
+        False if the trace ended at a problem: the graph has no output node then.
+    """
 
     graph: fx.Graph
     where: dict[str, Where] = field(default_factory=dict)
     constants: dict[str, torch.Tensor] = field(default_factory=dict)
+    problems: list[tuple[int, Problem]] = field(default_factory=list)
+    opaque: set[str] = field(default_factory=set)
+    results: dict[str, list[Call]] = field(default_factory=dict)
+    complete: bool = True
 
 
 class _TracedValue(fx.Proxy):
     """A proxy that records in-place operators as such and refuses to be printed."""
 
     def __str__(self) -> str:
-        raise _Untraceable("printing a traced tensor")
+        return self.tracer.note("printing")
 
     def __format__(self, spec: str) -> str:
-        raise _Untraceable("printing a traced tensor")
+        return self.tracer.note("printing")
+
+    def __len__(self) -> int:
+        self.tracer.note("'len' is not supported")
+        return 1
 
     def _inplace(self, function, other):
         return self.tracer.create_proxy("call_function", function, (self, other), {})
@@ -70,17 +106,40 @@ class _Untraceable(Exception):
 
 
 class _Tracer(fx.Tracer):
+    """Notes what cannot be traced and goes on where it can, so that the rest is seen too."""
+
     proxy_buffer_attributes = True
 
-    def __init__(self) -> None:
+    def __init__(self, opaque: set[str]) -> None:
         super().__init__()
         self.where: dict[str, Where] = {}
         self.constants: dict[str, torch.Tensor] = {}
+        self.opaque = opaque
+        self.problems: list[tuple[int, Problem]] = []
+        self.results: dict[str, list[Call]] = {}
+        self.failed: str | None = None  # path of the innermost module with an exception
+
+    def note(self, text: str, frame: FrameType | None = None) -> str:
+        """Add the problem that ``text`` explains, at the user's present line."""
+        file, line = _user_line(frame or sys._getframe(2))
+        where = Where("", self.scope.module_path, file, line)
+        self.problems.append((len(self.graph.nodes), _problem(where, *_explain(text))))
+        if len(self.problems) > MAX_PROBLEMS:
+            raise _Untraceable("control flow without an end")
+        return ""
+
+    def to_bool(self, obj: fx.Proxy) -> bool:
+        """Control flow on a value: noted; the first time at a place the branch is taken."""
+        before = [problem for _, problem in self.problems]
+        self.note("control flow", sys._getframe(1))
+        return self.problems[-1][1] not in before
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _TracedValue(node, self)
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
+        if module_qualified_name in self.opaque:
+            return True
         if isinstance(m, torch.nn.Sequential):
             return False
         # a parametrised module has a generated class: its base tells what it is
@@ -96,7 +155,17 @@ class _Tracer(fx.Tracer):
     def call_module(self, m: torch.nn.Module, forward, args: tuple, kwargs: dict) -> Any:
         if m not in (self.submodule_paths or {}):  # made in forward or kept in a plain list
             return forward(*args, **kwargs)
-        return super().call_module(m, forward, args, kwargs)
+        path = self.path_of_module(m)
+        try:
+            if "_rasna_tune" in vars(m) and path not in self.opaque:
+                raise _Untraceable("tuned by itself")
+            result = super().call_module(m, forward, args, kwargs)
+        except Exception:
+            self.failed = self.failed or path
+            raise
+        call = Call(_nodes(result), len(self.graph.nodes), len(self.problems))
+        self.results.setdefault(path, []).append(call)
+        return result
 
     def create_arg(self, a: Any) -> Any:
         if isinstance(a, torch.Tensor):
@@ -114,9 +183,21 @@ def _is_user_file(filename: str) -> bool:
     return not filename.startswith((_TORCH_DIR, _OWN_DIR, "<"))
 
 
+def _nodes(value: Any) -> Any:
+    """A module's result with nodes in place of proxies."""
+    if isinstance(value, fx.Proxy):
+        return value.node
+    if isinstance(value, dict):
+        return {key: _nodes(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        items = [_nodes(item) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return value
+
+
 def _user_line(frame: FrameType | None) -> tuple[str, int]:
     """File name and line of the innermost frame of the user's forward; ("", 0) if there is none."""
-    while frame is not None and frame.f_code is not trace.__code__:
+    while frame is not None and frame.f_code is not _trace_once.__code__:
         if _is_user_file(frame.f_code.co_filename):
             return os.path.basename(frame.f_code.co_filename), frame.f_lineno
         frame = frame.f_back
@@ -124,7 +205,7 @@ def _user_line(frame: FrameType | None) -> tuple[str, int]:
 
 
 def trace(model: torch.nn.Module, num_inputs: int | None = None) -> Trace:
-    """Trace ``model.forward`` as its class defines it.
+    """Trace ``model.forward`` as its class defines it, completely.
 
     Parameters
     ----------
@@ -137,15 +218,62 @@ def trace(model: torch.nn.Module, num_inputs: int | None = None) -> Trace:
     CompileError
         The forward does something that cannot be traced, or has other parameters.
     """
-    tracer = _Tracer()
-    if tracer.is_leaf_module(model, ""):
+    traced = trace_all(model, num_inputs)
+    if not traced.problems:
+        return traced
+    problems = Problems()
+    places = {(p.file, p.line) for _, p in traced.problems}
+    waiting = sorted(traced.problems, key=lambda item: item[0])
+    for number, node in enumerate(traced.graph.nodes):  # what else is wrong, in order
+        while waiting and waiting[0][0] <= number:
+            problems.extend([waiting.pop(0)[1]])
+        origin = traced.where[node.name]
+        if node.op.startswith("call_") and (origin.file, origin.line) not in places:
+            name, handler = find_handler(model, node)
+            if handler is None and node.target not in traced.opaque:
+                problems.add(origin, f"{name} is not supported", remedy_for(name))
+    problems.extend(problem for _, problem in waiting)
+    raise CompileError(problems.text(), tuple(problems.found))
+
+
+def trace_all(model: torch.nn.Module, num_inputs: int | None = None) -> Trace:
+    """As :func:`trace`, but what cannot be traced is left to ``Trace.problems``.
+
+    A module whose forward cannot be traced is called as a whole; what lies behind it is
+    traced nevertheless. Raises CompileError for other parameters than the inputs.
+    """
+    if _Tracer(set()).is_leaf_module(model, ""):
         return _trace_leaf(model, num_inputs)
     defaults = _default_arguments(model, num_inputs)
+    opaque: dict[str, Problem] = {}
+    while True:
+        traced, failed, problem = _trace_once(model, defaults, opaque)
+        if problem is None:
+            return traced
+        if not failed or failed in opaque:
+            traced.problems.append((len(traced.graph.nodes), problem))
+            return traced
+        opaque[failed] = problem
+
+
+def _trace_once(
+    model: torch.nn.Module, defaults: dict[str, Any], opaque: dict[str, Problem]
+) -> tuple[Trace, str | None, Problem | None]:
+    """The trace with ``opaque`` modules as leaves; the module and the problem that ended it."""
+    tracer = _Tracer(set(opaque))
+    failed, problem = None, None
     try:
-        graph = tracer.trace(model, concrete_args=defaults or None)
+        tracer.trace(model, concrete_args=defaults or None)
     except Exception as error:
-        raise _trace_error(error, tracer) from error
-    return Trace(graph, tracer.where, tracer.constants)
+        failed, problem = tracer.failed, _problem_of(error, tracer)
+    traced = Trace(
+        tracer.graph, tracer.where, tracer.constants, tracer.problems, tracer.opaque,
+        tracer.results, problem is None,
+    )  # fmt: skip
+    for number, node in enumerate(tracer.graph.nodes):  # opaque modules, where they are called
+        if node.op == "call_module" and node.target in opaque:
+            traced.problems.append((number, opaque[str(node.target)]))
+    return traced, failed, problem
 
 
 def _trace_leaf(model: torch.nn.Module, num_inputs: int | None) -> Trace:
@@ -190,6 +318,10 @@ def _wrong_count(name: str, wanted: str, names: str, given: int | None) -> str:
 _EXPLANATIONS = (  # pattern in the error's text, what, remedy
     ("cannot be iterated", "iterating over a traced tensor",
      "loop over a constant number of times or over modules"),
+    ("control flow without an end", "a loop that ends on the value of a tensor",
+     "loop over a constant number of times"),
+    ("tuned by itself", "a module that is tuned within a model that is not",
+     "compile the module alone, or tune the whole model"),
     ("control flow", "control flow on the value of a tensor",
      "decide on constants of the module (self.…), or end the compiled model before it"),
     ("'len' is not supported", "len() of a traced tensor",
@@ -200,35 +332,30 @@ _EXPLANATIONS = (  # pattern in the error's text, what, remedy
 )  # fmt: skip
 
 
-def _trace_error(error: Exception, tracer: _Tracer) -> CompileError:
-    """The error of a failed trace: the user's innermost line, and what was refused before it."""
-    place = ""
+def _problem(where: Where, what: str, remedy: str) -> Problem:
+    problems = Problems()
+    problems.add(where, what, remedy)
+    return problems.found[0]
+
+
+def _problem_of(error: Exception, tracer: _Tracer) -> Problem:
+    """The problem that ended a trace, at the user's innermost line."""
+    where = Where("", tracer.failed or "")
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if _is_user_file(frame.filename):
-            place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+            name = os.path.basename(frame.filename)
+            where = Where("", tracer.failed or "", name, frame.lineno or 0)
             break
-    stack = list(getattr(tracer, "module_stack", {}).values())  # not unwound after an error
-    path = stack[-1][0] if stack else ""
-    where = ", ".join(part for part in (path and f"({path})", place) if part)
-    problems = Problems()
-    for node in tracer.graph.nodes:  # what came before it, on other lines
-        origin = tracer.where[node.name]
-        if node.op.startswith("call_") and f"{origin.file}:{origin.line}" != place:
-            name, handler = find_handler(tracer.root, node)
-            if handler is None:
-                problems.add(origin, f"{name} is not supported", remedy_for(name))
-    problems.add(where, *_explain(error))
-    return CompileError(problems.text())
+    return _problem(where, *_explain(str(error), type(error).__name__))
 
 
-def _explain(error: Exception) -> tuple[str, str]:
-    """What is not possible, and the remedy."""
-    text = str(error)
+def _explain(text: str, kind: str = "") -> tuple[str, str]:
+    """What is not possible, and the remedy. text, kind: of the exception."""
     for pattern, what, remedy in _EXPLANATIONS:
         if re.search(pattern, text):
             return f"{what} is not supported", remedy
     first = text.split("\n")[0]
     return (
-        f"the forward cannot be traced ({type(error).__name__}: {first})",
+        f"the forward cannot be traced ({kind}: {first})",
         "make it a fixed sequence of tensor operations",
     )

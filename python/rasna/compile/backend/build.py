@@ -113,7 +113,14 @@ class Builder:
                 self._record(f"copy_{port.name}", "Copy", [port.tensor], port.tensor, start, "")
 
     def _copy(self, name: str, source: HostTensor, sinks: list[HostTensor]) -> None:
-        emit_copy(self.emitter, self.map, source, sinks, self.graph.tensors[name].shape)
+        try:
+            emit_copy(self.emitter, self.map, source, sinks, self.graph.tensors[name].shape)
+        except OutOfMap as e:
+            raise CompileError(
+                f"{name}: copying one row needs {e.needed_words} words of map memory in every "
+                f"slice, target {self.target.name} has {e.free_words} left; use narrower maps or "
+                "a larger target"
+            ) from None
 
     # Host memory ------------------------------------------------------------------------
 
