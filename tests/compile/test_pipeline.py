@@ -161,3 +161,43 @@ def test_compilation_ignores_autocast_default_dtype_and_grad_mode():
             assert same(graph, compiled(model, x))
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+# ---- the comparison with the model: float64 decides where float32 does not
+
+
+def test_sums_that_float32_rounds_in_another_order_are_no_difference():
+    from tests.random_models import random_model
+
+    model, samples, _ = random_model(2035)  # a sum cancels: 2e-4 of 0.1 is lost in float32
+    compiled(model, *samples)
+
+
+def cancel(m, x):
+    big = m.conv(x) * 1e6
+    return m.head(big + x) - m.head(big)  # what is left is 1e-6 of what was added
+
+
+def cancelling() -> nn.Module:
+    return settle(Net(cancel, conv=nn.Conv2d(3, 3, 1), head=nn.Conv2d(3, 2, 1)))
+
+
+def test_a_small_difference_of_large_numbers_is_no_difference():
+    compiled(cancelling(), sample(4, 3, 5, 5))
+
+
+def test_a_true_difference_beside_large_numbers_is_noticed():
+    model = cancelling()
+    x = sample(4, 3, 5, 5)
+    model.register_forward_hook(lambda module, inputs, output: output * 1.05)
+    with pytest.raises(CompileError, match="hooks or a replaced forward of the model"):
+        compiled(model, x)
+
+
+def test_a_forward_that_runs_in_float32_only_is_compared_in_float32():
+    kernel = torch.ones(1, 3, 1, 1)
+    model = Net(lambda m, x: F.conv2d(x, kernel) * 1e-3 + F.conv2d(x, kernel) * 1e3).eval()
+    compiled(model, sample(4, 3, 5, 5))
+    model.register_forward_hook(lambda module, inputs, output: output * 1.05)
+    with pytest.raises(CompileError, match="hooks or a replaced forward of the model"):
+        compiled(model, sample(4, 3, 5, 5))
