@@ -14,6 +14,8 @@ from rasna.cycles import instruction_cycles
 from rasna.isa import Opcode
 from rasna.targets import Target
 
+from .contents import MapContents
+
 
 class Emitter:
     def __init__(self, target: Target) -> None:
@@ -24,6 +26,8 @@ class Emitter:
         self._stream_words = 0
         self._stream_at: dict[bytes, int] = {}
         self._table: bytes | None = None
+        self._entries: list[dict[str, int]] = []
+        self.contents = MapContents(target)
 
     def __len__(self) -> int:
         return len(self.instructions)
@@ -32,13 +36,24 @@ class Emitter:
     def stream_bytes(self) -> int:
         return self._stream_words * isa.WORD_BYTES
 
-    def add(self, opcode: Opcode, stream: np.ndarray | None = None, **fields: int) -> None:
-        """Append one instruction; ``stream`` (uint64) is placed behind the instructions."""
+    def add(
+        self,
+        opcode: Opcode,
+        stream: np.ndarray | None = None,
+        out_channels: np.ndarray | None = None,
+        **fields: int,
+    ) -> None:
+        """Append one instruction; ``stream`` (uint64) is placed behind the instructions.
+
+        out_channels: of a TAPS, as its records have them.
+        """
         if stream is not None:
             fields["stream_addr"] = self._place(stream)
         self.instructions.append((opcode, fields))
         full = self._full(opcode, fields)
         self.cycles.append(instruction_cycles(opcode, full, self.target, stream))
+        written = [e.get("out_offset", 0) for e in self._entries if e.get("last", 0)]
+        self.contents.after(opcode, full, out_channels, written)
 
     def table(self, entries: list[dict[str, int]]) -> None:
         """Load the offset table, unless it holds just these entries already."""
@@ -52,7 +67,7 @@ class Emitter:
         )
         if words.tobytes() == self._table:
             return
-        self._table = words.tobytes()
+        self._table, self._entries = words.tobytes(), entries
         self.add(Opcode.TABLE, words, num_entries=len(entries))
 
     def image(self) -> np.ndarray:

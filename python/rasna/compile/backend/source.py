@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from rasna import isa
 from rasna.isa import Opcode
 
@@ -201,11 +203,20 @@ class SourceLoader:
         )
 
     def fill_outside(self, region: Region, rows: RowWindow) -> None:
-        """FILL what lies outside the map: rows above and below, zero gaps between rows."""
+        """FILL what lies outside the map: rows above and below, zero gaps between rows.
+
+        What an earlier FILL has left there is not filled again.
+        """
         g, slot = region.geometry, region.geometry.slot
         if slot.lead_words:
             self._fill(g, region.base - slot.lead_words, slot.lead_words, 1, 0)
-        outside = [] if rows.circular else self._outside_rows(g, rows)
+        row_words = region.base + np.arange(region.num_channels)[:, None] * g.channel_words
+        row_words = row_words + np.arange(slot.num_words)
+        outside = []
+        for local, stripes in [] if rows.circular else self._outside_rows(g, rows):
+            words = (row_words + local * slot.num_words).reshape(-1)
+            if not self.emitter.contents.holds(g.fill & 0xFF, g.stripes_log2, words, stripes):
+                outside.append(local)
         for first, count in _runs(outside):
             if count == g.local_rows:
                 self._fill(g, region.base, region.num_channels * g.channel_words, 1, 0)
@@ -219,16 +230,21 @@ class SourceLoader:
             self._fill(g, region.base + slot.data_words, gap, blocks, slot.num_words)
 
     @staticmethod
-    def _outside_rows(g: Geometry, rows: RowWindow) -> list[int]:
-        """Local rows that lie outside the map in some stripe that is used."""
+    def _outside_rows(g: Geometry, rows: RowWindow) -> list[tuple[int, list[int]]]:
+        """Local rows that lie outside the map in some stripe that is used, and those stripes."""
         outside = []
         for local in range(g.local_rows):
-            at = [rows.first + j * g.rows - g.halo_top + local for j in range(rows.stripes_used)]
-            if min(at) < 0 or max(at) >= g.height:
-                outside.append(local)
+            first = rows.first - g.halo_top + local
+            at = [first + j * g.rows for j in range(rows.stripes_used)]
+            stripes = [j for j, y in enumerate(at) if y < 0 or y >= g.height]
+            if stripes:
+                outside.append((local, stripes))
         return outside
 
     def _fill(self, g: Geometry, base: int, words: int, blocks: int, step: int) -> None:
+        at = (base + np.arange(blocks)[:, None] * step + np.arange(words)).reshape(-1)
+        if self.emitter.contents.holds(g.fill & 0xFF, g.stripes_log2, at):
+            return
         self.emitter.add(
             Opcode.FILL,
             fill=g.fill & 0xFF,

@@ -125,6 +125,7 @@ def emit_taps(
     emitter.add(
         Opcode.TAPS,
         stream,
+        channels.out_channel,
         func=int(func),
         list_shared=int(shared and count > 1),
         encoding=int(kind),
