@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import warnings
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from .circular import make_circular, restore
 from .prune import prune, unprune, weight_of
 from .settings import Settings, check_arguments
 from .state import Tuned
+from .warn import warn_user
 
 __all__ = ["tune"]
 
@@ -149,10 +149,9 @@ def _layers_to_prune(layers: dict[str, nn.Module | None], settings: Settings) ->
     shared = {id(layer.weight) for layer in dense}
     chosen = [layer for layer in chosen if id(layer.weight) not in shared]
     if settings.sp > 0 and not chosen:
-        warnings.warn(
+        warn_user(
             "tune: no weight is pruned, because strategy 'auto' leaves the first convolution, "
-            "depthwise convolutions and linear layers dense; use strategy='all' to prune them",
-            stacklevel=3,
+            "depthwise convolutions and linear layers dense; use strategy='all' to prune them"
         )
     return chosen
 

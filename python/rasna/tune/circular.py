@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from .warn import warn_user
 
 _KEY = "_rasna_padding_mode"  # in a layer's __dict__: the mode that it had before tune
 
@@ -58,10 +59,9 @@ def keep_mode_where_it_wraps(model: nn.Module, run: Callable[[], Any]) -> list[s
         for hook in hooks:
             hook.remove()
     if found:
-        warnings.warn(
+        warn_user(
             f"tune: circular padding would wrap more than once in {', '.join(found)}; "
-            f"these layers keep their padding mode",
-            stacklevel=2,
+            f"these layers keep their padding mode"
         )
     return found
 
