@@ -16,4 +16,4 @@ def warn_user(message: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level - 1)
+    warnings.warn(message, stacklevel=level)
