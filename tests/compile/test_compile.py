@@ -10,6 +10,7 @@ from rasna.compile.backend import build_image
 from rasna.errors import CompileError, RasnaTypeError
 from rasna.targets import get_target
 from tests.compile.support import compiled, sample, settle
+from tests.networks.check import objects
 
 
 def net() -> nn.Module:
@@ -75,3 +76,29 @@ def test_a_tuned_model_carries_its_bits_and_is_frozen():
     graph = model._rasna_tune._frozen[1]
     assert {t.type.bits for t in graph.tensors.values()} == {5}
     assert {op.requant.ib for op in graph.ops if hasattr(op, "requant")} == {20}
+
+
+class Normalized(nn.Module):
+    """Bytes of photographs to mean 0 and deviation 1, then one layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([123.7, 116.3, 103.5]).view(3, 1, 1))
+        self.register_buffer("std", torch.tensor([58.4, 57.1, 57.4]).view(3, 1, 1))
+        self.conv = nn.Conv2d(3, 4, 3, stride=2, padding=1)
+
+    def forward(self, x):
+        return self.conv((x - self.mean) / self.std)
+
+
+@pytest.mark.parametrize("target, size", [("tiny", 101), ("pynq-z2", 101), ("pynq-z2", 224)])
+def test_photographs_of_usual_sizes_are_normalised_by_the_program(target, size):
+    generator = np.random.default_rng(0)
+    photos = generator.integers(0, 256, (1, size, size, 3), np.uint8)
+    program = rasna.compile(settle(Normalized()), photos, target=target)
+    assert str(program.inputs[0].type) == "u8.0"
+    with program.to_runtime(objects(target)[0]) as runtime:
+        runtime.selfcheck()
+        direct = runtime(photos, normalize=False)
+        assert np.array_equal(direct * np.float32(2.0 ** -program.outputs[0].type.frac),
+                              runtime(photos))  # fmt: skip

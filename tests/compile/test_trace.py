@@ -148,3 +148,70 @@ def test_tracing_does_not_add_to_the_module():
     names = set(vars(model))
     assert list(trace(model).constants) == ["_constant_0"]
     assert set(vars(model)) == names
+
+
+# ---- conditions on sizes are decided by the samples
+
+
+def widen(m, x):
+    if not (x.dim() == 4 and x.shape[1] in (3, 4)):  # as assert does, which pytest rewrites
+        raise AssertionError("three or four channels")
+    if x.shape[1] != 4:
+        x = m.proj(x)
+    h, w = x.size()[2:]
+    while x.size(2) > 3:
+        x = m.pool(x)
+    if h % 2 == 0 or w > 100:
+        x = -x
+    return x
+
+
+def sized_net():
+    return Net(widen, proj=nn.Conv2d(3, 4, 1), pool=nn.MaxPool2d(2)).eval()
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 9), (4, 5, 9), (3, 3, 3)])
+def test_conditions_on_sizes_are_decided_by_the_samples(shape):
+    from tests.compile.support import check, sample
+
+    check(sized_net(), sample(4, *shape))
+
+
+def test_the_shape_of_the_samples_decides_anew():
+    from tests.compile.support import compiled, sample
+
+    assert len(compiled(sized_net(), sample(2, 4, 3, 3)).ops) == 0
+    assert len(compiled(sized_net(), sample(2, 3, 8, 8)).ops) == 4
+
+
+def test_a_failed_assertion_on_sizes_is_reported():
+    from tests.compile.support import compiled, sample
+
+    line = widen.__code__.co_firstlineno + 2
+    with pytest.raises(CompileError) as error:
+        compiled(sized_net(), sample(2, 5, 3, 3))
+    assert str(error.value) == (
+        f"test_trace.py:{line}: an assertion of the model fails for these samples (three or four "
+        "channels); check the samples and channel_last"
+    )
+
+
+def on_the_batch(m, x):
+    return x if x.shape[0] > 2 else -x
+
+
+def on_values(m, x):
+    return x if x.max().item() > x.shape[1] else -x
+
+
+@pytest.mark.parametrize("function", [on_the_batch, on_values])
+def test_conditions_on_the_batch_or_on_values_stay_errors(function):
+    from tests.compile.support import compiled, sample
+
+    with pytest.raises(CompileError, match="control flow on the value of a tensor"):
+        compiled(Net(function).eval(), sample(4, 3, 3, 3))
+
+
+def test_without_samples_conditions_on_sizes_show_all_layers():
+    targets = [str(node.target) for node in trace(sized_net()).graph.nodes]
+    assert "proj" in targets and "pool" in targets

@@ -117,7 +117,7 @@ def capture_all(
 
     Raises CompileError for a wrong number of samples, RasnaValueError for ``until``.
     """
-    traced = cut(trace_all(model, len(samples)), model, until)
+    traced = cut(trace_all(model, len(samples), samples), model, until)
     walker = _Walker(model, traced, training)
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
         return walker.walk([two_rows(sample) for sample in samples])

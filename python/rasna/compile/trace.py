@@ -8,6 +8,7 @@ CompileError that says where.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import operator
@@ -15,6 +16,8 @@ import os
 import re
 import sys
 import traceback
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -23,12 +26,14 @@ import torch
 from torch import fx
 
 from ..errors import CompileError
-from .floatgraph import Where
+from .floatgraph import Const, Param, Where, fetch
 from .operators import find_handler
 from .problems import Problem, Problems, remedy_for
+from .sizes import DependsOnValues, condition, reads_sizes_only
 
 _TORCH_DIR = os.path.dirname(torch.__file__) + os.sep
 MAX_PROBLEMS = 100  # of one trace: beyond it, a loop does not end
+MAX_TURNS = 8  # of a loop whose condition cannot be computed
 _OWN_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -110,8 +115,10 @@ class _Tracer(fx.Tracer):
 
     proxy_buffer_attributes = True
 
-    def __init__(self, opaque: set[str]) -> None:
+    def __init__(self, opaque: set[str], samples: Sequence[torch.Tensor] | None = None) -> None:
         super().__init__()
+        self.samples = samples
+        self.asked: Counter[tuple[str, int]] = Counter()  # places of conditions on sizes
         self.where: dict[str, Where] = {}
         self.constants: dict[str, torch.Tensor] = {}
         self.opaque = opaque
@@ -129,10 +136,25 @@ class _Tracer(fx.Tracer):
         return ""
 
     def to_bool(self, obj: fx.Proxy) -> bool:
-        """Control flow on a value: noted; the first time at a place the branch is taken."""
+        """Control flow: on sizes it is decided; on a value it is noted, and the branch taken once.
+
+        Without samples, conditions on sizes are true, but no loop is followed for long.
+        """
+        if self.samples is None and reads_sizes_only(obj.node):
+            place = _user_line(sys._getframe(1))
+            self.asked[place] += 1
+            return self.asked[place] <= MAX_TURNS
+        if self.samples is not None:
+            with contextlib.suppress(DependsOnValues):
+                return condition(obj.node, self.root, self._fetch, self.samples)
         before = [problem for _, problem in self.problems]
         self.note("control flow", sys._getframe(1))
         return self.problems[-1][1] not in before
+
+    def _fetch(self, node: fx.Node) -> Any:
+        path = str(node.target)
+        constant = self.constants.get(path)
+        return fetch(self.root, Param(path) if constant is None else Const(constant))
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _TracedValue(node, self)
@@ -236,10 +258,14 @@ def trace(model: torch.nn.Module, num_inputs: int | None = None) -> Trace:
     raise CompileError(problems.text(), tuple(problems.found))
 
 
-def trace_all(model: torch.nn.Module, num_inputs: int | None = None) -> Trace:
+def trace_all(
+    model: torch.nn.Module,
+    num_inputs: int | None = None,
+    samples: Sequence[torch.Tensor] | None = None,
+) -> Trace:
     """As :func:`trace`, but what cannot be traced is left to ``Trace.problems``.
 
-    A module whose forward cannot be traced is called as a whole; what lies behind it is
+    samples: their shapes decide conditions on sizes. A module whose forward cannot be traced is called as a whole; what lies behind it is
     traced nevertheless. Raises CompileError for other parameters than the inputs.
     """
     if _Tracer(set()).is_leaf_module(model, ""):
@@ -247,7 +273,7 @@ def trace_all(model: torch.nn.Module, num_inputs: int | None = None) -> Trace:
     defaults = _default_arguments(model, num_inputs)
     opaque: dict[str, Problem] = {}
     while True:
-        traced, failed, problem = _trace_once(model, defaults, opaque)
+        traced, failed, problem = _trace_once(model, defaults, opaque, samples)
         if problem is None:
             return traced
         if not failed or failed in opaque:
@@ -257,10 +283,11 @@ def trace_all(model: torch.nn.Module, num_inputs: int | None = None) -> Trace:
 
 
 def _trace_once(
-    model: torch.nn.Module, defaults: dict[str, Any], opaque: dict[str, Problem]
+    model: torch.nn.Module, defaults: dict[str, Any], opaque: dict[str, Problem],
+    samples: Sequence[torch.Tensor] | None,
 ) -> tuple[Trace, str | None, Problem | None]:
     """The trace with ``opaque`` modules as leaves; the module and the problem that ended it."""
-    tracer = _Tracer(set(opaque))
+    tracer = _Tracer(set(opaque), samples)
     failed, problem = None, None
     try:
         tracer.trace(model, concrete_args=defaults or None)
@@ -355,6 +382,11 @@ def _explain(text: str, kind: str = "") -> tuple[str, str]:
         if re.search(pattern, text):
             return f"{what} is not supported", remedy
     first = text.split("\n")[0]
+    if kind == "AssertionError":
+        return (
+            f"an assertion of the model fails for these samples ({first or 'without a text'})",
+            "check the samples and channel_last",
+        )
     return (
         f"the forward cannot be traced ({kind}: {first})",
         "make it a fixed sequence of tensor operations",

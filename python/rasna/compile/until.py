@@ -184,7 +184,7 @@ def _interpret(
     model: torch.nn.Module, inputs: Sequence[torch.Tensor], names: Sequence[str]
 ) -> tuple:
     """The results of nodes, from a trace of its own."""
-    traced = cut(trace_all(model, len(inputs)), model, list(names))
+    traced = cut(trace_all(model, len(inputs), inputs), model, list(names))
     values: dict[str, Any] = {}
     waiting = [x.clone() for x in inputs]
     for node in traced.graph.nodes:

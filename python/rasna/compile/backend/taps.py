@@ -12,6 +12,8 @@ from rasna.isa import Encoding, Func, Opcode
 
 from .emitter import Emitter
 
+MAX_OFFSET = 32767  # of a table entry and of group_step, in bytes
+
 
 @dataclass
 class TapLists:
@@ -50,12 +52,18 @@ class Table:
 
     @staticmethod
     def repeat(entries: list[dict[str, int]], step: int) -> Table:
-        """Repeat the entries of one channel until the table has 16 or more."""
+        """Repeat the entries of one channel until the table has 16 or more.
+
+        Offsets and steps beyond the fields' range lead out of any map memory, so that no list
+        reaches them: such entries are idle, such a step is 0.
+        """
         times = -(-isa.MIN_TABLE_ENTRIES // len(entries))
         repeated = [
             {**e, "offset": e["offset"] + i * step} for i in range(times) for e in entries
         ]
-        return Table(repeated, times * step)
+        idle = dict(offset=0, lane_mask=0)
+        repeated = [e if e["offset"] <= MAX_OFFSET else idle for e in repeated]
+        return Table(repeated, times * step if times * step <= MAX_OFFSET else 0)
 
     @staticmethod
     def single(entries: list[dict[str, int]]) -> Table:
