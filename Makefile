@@ -27,6 +27,12 @@ help: ## this list
 preflight: ## check that the tools for building are there
 	@sh scripts/preflight.sh $(PYTHON)
 
+.PHONY: preflight-hlsc preflight-rtl
+preflight-hlsc:
+	@sh scripts/preflight.sh $(PYTHON) hlsc
+preflight-rtl:
+	@sh scripts/preflight.sh $(PYTHON) hlsc verilator
+
 $(STAMPS)/venv: pyproject.toml constraints.txt
 	@sh scripts/preflight.sh $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
@@ -66,17 +72,17 @@ sim-exact-so: $(STAMPS)/venv ## build the simulator with the hardware's lanes, b
 	$(PY) scripts/build_sim.py --target $(TARGET) --exact
 
 .PHONY: sim-rtl-so
-sim-rtl-so: $(STAMPS)/test ## build the verilated RTL as a runtime object, build/rasna-<TARGET>-rtl.so (needs clang-19)
+sim-rtl-so: preflight-rtl $(STAMPS)/test ## build the verilated RTL as a runtime object, build/rasna-<TARGET>-rtl.so (needs clang-19)
 	$(PY) scripts/build_rtl.py --target $(TARGET)
 
 .PHONY: test
-test: $(STAMPS)/test ## run the tests
+test: preflight-rtl $(STAMPS)/test ## run the tests
 	@for t in tiny pynq-z2 kv260; do $(PY) scripts/build_sim.py --target $$t || exit 1; done
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
 	$(PY) -m pytest -n $(JOBS) --dist loadfile --ignore tests/rtl
 
 .PHONY: cosim
-cosim: $(STAMPS)/test ## run programs and networks on the verilated RTL (minutes; needs clang-19)
+cosim: preflight-rtl $(STAMPS)/test ## run programs and networks on the verilated RTL (minutes; needs clang-19)
 	$(PY) -m pytest -n $(JOBS) --dist loadfile tests/rtl
 
 # pynq wants older packages than torch, so it has an environment of its own.
@@ -84,12 +90,12 @@ cosim: $(STAMPS)/test ## run programs and networks on the verilated RTL (minutes
 	@sh scripts/preflight.sh $(PYTHON)
 	$(PYTHON) -m venv .venv-board
 	.venv-board/bin/python -m pip install --quiet --disable-pip-version-check "numpy<2" \
-		"setuptools>=77.0.3,<=80" "pycparser<3" "pynq==4.0.0" pytest pytest-timeout matplotlib
+		"setuptools>=77.0.3,<=80" "pycparser<3" "pynq==4.0.0" pytest pytest-timeout matplotlib pillow
 	@touch $@
 
 .PHONY: test-board
-test-board: $(STAMPS)/test .venv-board/.stamp ## the board's runtime with pynq, over the verilated accelerator
-	$(PY) scripts/build_sim.py --target tiny --exact
+test-board: preflight-rtl $(STAMPS)/test .venv-board/.stamp ## the board's runtime with pynq, over the verilated accelerator
+	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
 	$(PY) scripts/build_rtl.py --target tiny
 	.venv-board/bin/python -m pytest tests/board --timeout 300
 

