@@ -102,43 +102,171 @@ def test_the_packager_may_have_found_no_memory_map_by_itself(tmp_path, monkeypat
     assert lines == expected.package_commands("pynq-z2", sources)
 
 
-MUTATIONS = [
-    # an address, a range, a width, a clock, a name, a register, an interrupt, a port
-    ("design.tcl", "-offset $rasna(control_base)", "-offset 0x43c00000"),
-    ("design.tcl", "-range $rasna(control_range)", "-range 0x10000"),
-    ("design.tcl", "-range $rasna(memory_bytes)", "-range 0x10000000"),
-    ("design.tcl", "rasna_0/m_axi_program] [get_bd_addr_segs $ps_program_segment]",
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    """ready(board) → a directory in which all scripts have run, and the right commands."""
+    made: dict[str, tuple[Path, dict[str, list[str]]]] = {}
+
+    def make(board: str) -> tuple[Path, dict[str, list[str]]]:
+        if board not in made:
+            work = tmp_path_factory.mktemp(board)
+            right = wanted(work, board)
+            assert stripped(run_all(work, board)) == right
+            made[board] = work, right
+        return made[board]
+
+    return make
+
+
+def is_noticed(work: Path, script: str, right: list[str], scripts: Path = TCL_DIR) -> bool:
+    """Whether one script fails, or does other things than the right ones."""
+    tool = "vitis_hls" if script == "kernel" else "vivado"
+    status, _, log = run_script(scripts / f"{script}.tcl", work / "settings.tcl", tool)
+    return status != 0 or [line.rstrip() for line in log[1:]] != right
+
+
+def with_settings(work: Path, **changes: str) -> None:
+    """Write settings.tcl again, with some changed. The value of the others stays."""
+    path = work / "settings.tcl"
+    text = path.read_text()
+    for name, value in changes.items():
+        text, count = re.subn(
+            rf"(set rasna\({name}\)) {{.*}}", lambda m, v=value: f"{m[1]} {{{v}}}", text
+        )
+        assert count == 1, name
+    path.write_text(text)
+
+
+def changed_registers(registers: str) -> list[str]:
+    """The register map with an offset moved, an access turned, one left out, two swapped."""
+    words = registers.split()
+    last = int(words[-2], 16)
+    return [
+        " ".join([*words[:-2], f"{last + 4:#04x}", words[-1]]),
+        " ".join([*words[:-1], "write-only" if words[-1] != "write-only" else "read-only"]),
+        " ".join(words[:-3]),
+        " ".join([words[0], words[4], *words[2:4], words[1], *words[5:]]),
+        " ".join([*words[3:6], *words[:3], *words[6:]]),
+    ]
+
+
+@pytest.mark.parametrize("board", sorted(expected.BOARDS))
+def test_every_changed_address_width_clock_part_or_register_is_noticed(board, ready):
+    work, right = ready(board)
+    values = settings(load_board(board), "hlsc", work, [], 1)
+    base, bits = int(values["control_base"], 16), int(values["port_bits"])
+    memory = int(values["memory_bytes"], 16)
+    changes = [
+        ("design", "control_base", f"{base + 0x1000:#x}"), ("design", "control_range", "0x2000"),
+        ("design", "port_bits", str(bits // 2)), ("design", "port_bits", str(bits * 2)),
+        ("design", "memory_base", f"{memory:#x}"), ("design", "memory_bytes", f"{memory // 2:#x}"),
+        ("design", "clock_mhz", str(int(values["clock_mhz"]) + 1)), ("design", "part", "xc7z010"),
+        ("design", "board_part", "a:b:part0:1.0"), ("design", "ip_name", "rasna"),
+        ("package", "control_range", "0x2000"), ("package", "part", "xc7z010"),
+        ("package", "top", "rasna_accelerator"), ("package", "ip_version", "9.9"),
+        *(("package", "registers", r) for r in changed_registers(values["registers"])),
+        ("kernel", "period_ns", "10.000"), ("kernel", "part", "xc7z010"),
+        ("kernel", "hls_flags", values["hls_flags"] + "X"),
+    ]  # fmt: skip
+    kept = (work / "settings.tcl").read_text()
+    survivors = []
+    try:
+        for script, name, value in changes:
+            with_settings(work, **{name: value})
+            if not is_noticed(work, script, right[script]):
+                survivors.append(f"{script}: {name} = {value}")
+            (work / "settings.tcl").write_text(kept)
+    finally:
+        (work / "settings.tcl").write_text(kept)
+    assert survivors == []
+    assert not any(is_noticed(work, script, right[script]) for script in ("package", "design"))
+
+
+DESIGN = [
+    # an address, a range, a segment, a port, a reset, a clock, an interrupt
+    ("-offset $rasna(control_base)", "-offset 0x43c00000"),
+    ("-range $rasna(control_range)", "-range 0x10000"),
+    ("-range $rasna(memory_bytes)", "-range 0x10000000"),
+    ("rasna_0/m_axi_program] [get_bd_addr_segs $ps_program_segment]",
      "rasna_0/m_axi_program] [get_bd_addr_segs $ps_data_segment]"),
-    ("design.tcl", "program_0/M00_AXI] [get_bd_intf_pins $ps_program]",
+    ("program_0/M00_AXI] [get_bd_intf_pins $ps_program]",
      "program_0/M00_AXI] [get_bd_intf_pins $ps_data]"),
-    ("design.tcl", "reset_0/peripheral_aresetn", "reset_0/interconnect_aresetn"),
-    ("design.tcl", " program_0/aclk data_0/aclk}]", " program_0/aclk}]"),
-    ("design.tcl", "connect_bd_net [get_bd_pins rasna_0/irq] [get_bd_pins $ps_irq]", ""),
-    ("zynq.tcl", "CONFIG.PCW_S_AXI_HP0_DATA_WIDTH $rasna(port_bits)",
-     "CONFIG.PCW_S_AXI_HP0_DATA_WIDTH 32"),
-    ("zynq.tcl", "CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ $rasna(clock_mhz)",
-     "CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ 100"),
-    ("zynq.tcl", "CONFIG.PCW_IRQ_F2P_INTR 1", "CONFIG.PCW_IRQ_F2P_INTR 0"),
-    ("zynq.tcl", "apply_board_preset 1", "apply_board_preset 0"),
-    ("package.tcl", "set_property address_offset $offset $register",
+    ("reset_0/peripheral_aresetn", "reset_0/interconnect_aresetn"),
+    (" program_0/aclk data_0/aclk}]", " program_0/aclk}]"),
+    ("connect_bd_net [get_bd_pins rasna_0/irq] [get_bd_pins $ps_irq]\n", ""),
+    # order: the board after its use, addresses before the joints, saved before it is checked
+    ("update_ip_catalog\ncreate_bd_design rasna", "create_bd_design rasna\nupdate_ip_catalog"),
+    ("validate_bd_design\nsave_bd_design", "save_bd_design\nvalidate_bd_design"),
+]  # fmt: skip
+OTHERS = [
+    ("package", "set_property address_offset $offset $register",
      "set_property address_offset 0x00 $register"),
-    ("package.tcl", "set_property size 32 $register", "set_property size 64 $register"),
-    ("package.tcl", "-vendor $rasna(ip_vendor)", "-vendor xilinx"),
-    ("package.tcl", "set_property range $rasna(control_range) $block",
+    ("package", "set_property size 32 $register", "set_property size 64 $register"),
+    ("package", "-vendor $rasna(ip_vendor)", "-vendor xilinx"),
+    ("package", "set_property range $rasna(control_range) $block",
      "set_property range 64 $block"),
-    ("kernel.tcl", "create_clock -period $rasna(period_ns)", "create_clock -period 10"),
-    ("kernel.tcl", "-m_axi_max_widen_bitwidth 64", "-m_axi_max_widen_bitwidth 128"),
+    ("kernel", "create_clock -period $rasna(period_ns)", "create_clock -period 10"),
+    ("kernel", "-m_axi_max_widen_bitwidth 64", "-m_axi_max_widen_bitwidth 128"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "old", "new"), MUTATIONS)
-def test_one_changed_address_width_or_name_is_noticed(name, old, new, tmp_path):
-    changed = tmp_path / "tcl"
-    shutil.copytree(TCL_DIR, changed)
-    text = (changed / name).read_text()
+def system_changes(name: str) -> list[tuple[str, str]]:
+    """Every setting and name of a processing system: one left out, two swapped, one changed."""
+    lines = (TCL_DIR / name).read_text().splitlines()
+    settings_at = [n for n, line in enumerate(lines) if line.startswith("        CONFIG.")]
+    names_at = [n for n, line in enumerate(lines) if re.match(r"    set ps_\w+ ps/", line)]
+    assert len(settings_at) >= 8 and len(names_at) >= 9
+    found = []
+    for n in settings_at:
+        found.append((f"without {lines[n]}", [*lines[:n], *lines[n + 1 :]]))
+        if n + 1 in settings_at:
+            swapped = [*lines[:n], lines[n + 1], lines[n], *lines[n + 2 :]]
+            found.append((f"order of {lines[n]}", swapped))
+        other = re.sub(r"(\S+)( \\)$", r"2\2", lines[n])
+        found.append((f"value of {lines[n]}", [*lines[:n], other, *lines[n + 1 :]]))
+    for n in names_at:
+        found.append((f"name of {lines[n]}", [*lines[:n], lines[n] + "X", *lines[n + 1 :]]))
+    preset = [line.replace("apply_board_preset 1", "apply_board_preset 0") for line in lines]
+    return [(what, "\n".join(text) + "\n") for what, text in [*found, ("preset", preset)]]
+
+
+@pytest.mark.parametrize("board", sorted(expected.BOARDS))
+def test_one_changed_line_of_the_design_is_noticed(board, ready, tmp_path):
+    work, right = ready(board)
+    text = (TCL_DIR / "design.tcl").read_text()
+    survivors = []
+    for old, new in DESIGN:
+        assert old in text
+        (tmp_path / "design.tcl").write_text(text.replace(old, new, 1))
+        if not is_noticed(work, "design", right["design"], tmp_path):
+            survivors.append(f"{old} -> {new}")
+    assert survivors == []
+
+
+@pytest.mark.parametrize(("script", "old", "new"), OTHERS)
+def test_one_changed_line_of_the_ip_or_the_kernel_is_noticed(script, old, new, ready, tmp_path):
+    work, right = ready("pynq-z2")
+    text = (TCL_DIR / f"{script}.tcl").read_text()
     assert old in text
-    (changed / name).write_text(text.replace(old, new, 1))
-    assert stripped(run_all(tmp_path, "pynq-z2", changed)) != wanted(tmp_path, "pynq-z2")
+    (tmp_path / f"{script}.tcl").write_text(text.replace(old, new, 1))
+    assert is_noticed(work, script, right[script], tmp_path)
+
+
+@pytest.mark.parametrize(("board", "name"), [("pynq-z2", "zynq"), ("kv260", "zynqmp")])
+def test_every_changed_line_of_a_processing_system_is_noticed(board, name, ready, tmp_path):
+    work, right = ready(board)
+    kept = (work / "settings.tcl").read_text()
+    with_settings(work, tcl_dir=str(tmp_path))
+    (tmp_path / "design.tcl").write_text((TCL_DIR / "design.tcl").read_text())
+    survivors = []
+    try:
+        for what, text in system_changes(f"{name}.tcl"):
+            (tmp_path / f"{name}.tcl").write_text(text)
+            if not is_noticed(work, "design", right["design"], tmp_path):
+                survivors.append(what)
+    finally:
+        (work / "settings.tcl").write_text(kept)
+    assert survivors == []
 
 
 def one_line_commands(name: str) -> list[int]:
