@@ -23,6 +23,17 @@ TCL_DIR = ROOT / "overlay" / "tcl"
 WRAPPED, WRAPPER = "rasna_accelerator", "rasna_accelerator_ip"
 ACCESS = {"r": "read-only", "w": "write-only", "rw": "read-write"}
 HLS_TOOLS = ("vitis", "hlsc")
+# family → first address behind each port of control, and the ports to memory
+CONTROL_PORTS = {
+    "zynq": {"M_AXI_GP0": 0x4000_0000, "M_AXI_GP1": 0x8000_0000},
+    "zynqmp": {"M_AXI_HPM0_FPD": 0xA000_0000, "M_AXI_HPM1_FPD": 0xB000_0000},
+}
+CONTROL_WINDOW_BYTES = {"zynq": 1 << 30, "zynqmp": 1 << 28}
+MEMORY_PORTS = {
+    "zynq": tuple(f"S_AXI_HP{n}" for n in range(4)),
+    "zynqmp": tuple(f"S_AXI_HP{n}_FPD" for n in range(4)),
+}
+PORT_BITS = {"zynq": (32, 64), "zynqmp": (32, 64, 128)}
 
 
 class BitstreamError(Exception):
@@ -74,7 +85,33 @@ def load_board(name: str) -> Board:
         raise BitstreamError(f"{path}: {error}") from error
     if board.name != name or board.target not in TARGETS:
         raise BitstreamError(f"{path}: its name is {board.name}, its target {board.target}")
+    wrong = _wrong_ports(board)
+    if wrong:
+        raise BitstreamError(f"{path}: {wrong}")
     return board
+
+
+def _wrong_ports(board: Board) -> str:
+    """What is wrong with the ports, addresses and widths of a board, "" for nothing."""
+    family = board.family
+    if family not in CONTROL_PORTS:
+        return f"family is {family!r}, it must be one of {', '.join(CONTROL_PORTS)}"
+    if board.control_port not in CONTROL_PORTS[family]:
+        return (f"control_port is {board.control_port!r}, on {family} it must be one of "
+                + ", ".join(CONTROL_PORTS[family]))
+    for name in ("program_port", "data_port"):
+        if getattr(board, name) not in MEMORY_PORTS[family]:
+            return (f"{name} is {getattr(board, name)!r}, on {family} it must be one of "
+                    + ", ".join(MEMORY_PORTS[family]))
+    if board.program_port == board.data_port:
+        return f"program_port and data_port are both {board.data_port}; they must differ"
+    if board.port_bits not in PORT_BITS[family]:
+        return f"port_bits is {board.port_bits}, on {family} it must be of {PORT_BITS[family]}"
+    first = CONTROL_PORTS[family][board.control_port]
+    base = int(board.control_base, 16)
+    if not first <= base <= first + CONTROL_WINDOW_BYTES[family] - isa.REGISTER_SPAN_BYTES:
+        return f"control_base {base:#x} does not lie behind {board.control_port} ({first:#x})"
+    return ""
 
 
 def verilog_wrapper(config_hash: str) -> str:
@@ -119,6 +156,8 @@ def settings(board: Board, hls: str, work: Path, sources: list[Path], jobs: int)
         "board": board.name, "family": board.family, "part": board.part,
         "board_part": board.board_part, "edition": board.edition, "hls": hls,
         "clock_mhz": str(board.clock_mhz), "period_ns": f"{1000 / board.clock_mhz:.3f}",
+        "control_port": board.control_port, "program_port": board.program_port,
+        "data_port": board.data_port,
         "control_base": board.control_base, "control_range": f"{isa.REGISTER_SPAN_BYTES:#x}",
         "port_bits": str(board.port_bits), "memory_base": board.memory_base,
         "memory_bytes": f"{board.memory_bytes:#x}",

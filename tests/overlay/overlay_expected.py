@@ -52,7 +52,7 @@ def package_commands(board: str, sources: list[str]) -> list[str]:
 def _zynq_7000(clock: int, bits: int) -> tuple[list[str], dict[str, str]]:
     rule = "xilinx.com:bd_rule:processing_system7"
     settings = [
-        f"PCW_FPGA0_PERIPHERAL_FREQMHZ={clock}", "PCW_USE_M_AXI_GP0=1",
+        f"PCW_FPGA0_PERIPHERAL_FREQMHZ={clock}", "PCW_USE_M_AXI_GP0=1", "PCW_USE_M_AXI_GP1=0",
         "PCW_USE_S_AXI_HP0=1", f"PCW_S_AXI_HP0_DATA_WIDTH={bits}",
         "PCW_USE_S_AXI_HP1=1", f"PCW_S_AXI_HP1_DATA_WIDTH={bits}",
         "PCW_USE_FABRIC_INTERRUPT=1", "PCW_IRQ_F2P_INTR=1",

@@ -66,11 +66,14 @@ set allowed(core) {name display_name version core_revision}
 set allowed(block) {range}
 set allowed(register) {address_offset size access}
 set allowed(busif) {slave_memory_map_ref}
-set ps7 {CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ CONFIG.PCW_USE_M_AXI_GP0 CONFIG.PCW_USE_S_AXI_HP0 CONFIG.PCW_USE_S_AXI_HP1
-    CONFIG.PCW_S_AXI_HP0_DATA_WIDTH CONFIG.PCW_S_AXI_HP1_DATA_WIDTH CONFIG.PCW_USE_FABRIC_INTERRUPT CONFIG.PCW_IRQ_F2P_INTR}
-set ps8 {CONFIG.PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ CONFIG.PSU__USE__M_AXI_GP0 CONFIG.PSU__USE__M_AXI_GP1
-    CONFIG.PSU__USE__M_AXI_GP2 CONFIG.PSU__USE__S_AXI_GP2 CONFIG.PSU__USE__S_AXI_GP3 CONFIG.PSU__SAXIGP2__DATA_WIDTH
-    CONFIG.PSU__SAXIGP3__DATA_WIDTH CONFIG.PSU__USE__IRQ0}
+set ps7 {CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ CONFIG.PCW_USE_M_AXI_GP0 CONFIG.PCW_USE_M_AXI_GP1 CONFIG.PCW_USE_FABRIC_INTERRUPT
+    CONFIG.PCW_IRQ_F2P_INTR}
+set ps8 {CONFIG.PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ CONFIG.PSU__USE__M_AXI_GP0 CONFIG.PSU__USE__M_AXI_GP1 CONFIG.PSU__USE__M_AXI_GP2
+    CONFIG.PSU__USE__IRQ0}
+foreach hp {0 1 2 3} {
+    lappend ps7 CONFIG.PCW_USE_S_AXI_HP$hp CONFIG.PCW_S_AXI_HP${hp}_DATA_WIDTH
+    lappend ps8 CONFIG.PSU__USE__S_AXI_GP[expr {$hp+2}] CONFIG.PSU__SAXIGP[expr {$hp+2}]__DATA_WIDTH
+}
 array set allowed_cell [list processing_system7 $ps7 zynq_ultra_ps_e $ps8 smartconnect {CONFIG.NUM_SI CONFIG.NUM_MI}]
 
 proc set_property {args} {
@@ -131,19 +134,22 @@ proc apply_bd_automation {args} {
 }
 proc get_bd_cells {cell} { need {[info exists ::cells($cell)]} "there is no cell $cell"; return cell:$cell }
 
+# Ports of the processing systems by name; on UltraScale+: name of the setting, interface, clock pin
+set ::ports7 {M_AXI_GP0 M_AXI_GP1 S_AXI_HP0 S_AXI_HP1 S_AXI_HP2 S_AXI_HP3}
+set ::ports8 {M_AXI_GP0 M_AXI_HPM0_FPD maxihpm0_fpd_aclk M_AXI_GP1 M_AXI_HPM1_FPD maxihpm1_fpd_aclk
+    S_AXI_GP2 S_AXI_HP0_FPD saxihp0_fpd_aclk S_AXI_GP3 S_AXI_HP1_FPD saxihp1_fpd_aclk
+    S_AXI_GP4 S_AXI_HP2_FPD saxihp2_fpd_aclk S_AXI_GP5 S_AXI_HP3_FPD saxihp3_fpd_aclk}
 # name direction pairs; interfaces master or slave
 proc pins_of {cell} {
     switch [type_of $cell] {
         processing_system7 {
             set pins {FCLK_CLK0 O FCLK_RESET0_N O}
-            foreach port {M_AXI_GP0 S_AXI_HP0 S_AXI_HP1} { if {[on $cell PCW_USE_$port]} { lappend pins ${port}_ACLK I } }
+            foreach port $::ports7 { if {[on $cell PCW_USE_$port]} { lappend pins ${port}_ACLK I } }
             if {[on $cell PCW_USE_FABRIC_INTERRUPT] && [on $cell PCW_IRQ_F2P_INTR]} { lappend pins IRQ_F2P I }
         }
         zynq_ultra_ps_e {
             set pins {pl_clk0 O pl_resetn0 O}
-            foreach {use pin} {M_AXI_GP0 maxihpm0_fpd_aclk S_AXI_GP2 saxihp0_fpd_aclk S_AXI_GP3 saxihp1_fpd_aclk} {
-                if {[on $cell PSU__USE__$use]} { lappend pins $pin I }
-            }
+            foreach {use port pin} $::ports8 { if {[on $cell PSU__USE__$use]} { lappend pins $pin I } }
             if {[on $cell PSU__USE__IRQ0]} { lappend pins pl_ps_irq0 I }
         }
         smartconnect { set pins {aclk I aresetn I} }
@@ -156,13 +162,13 @@ proc interfaces_of {cell} {
     switch [type_of $cell] {
         processing_system7 {
             set found {}
-            foreach {port side} {M_AXI_GP0 M S_AXI_HP0 S S_AXI_HP1 S} { if {[on $cell PCW_USE_$port]} { lappend found $port $side } }
+            foreach port $::ports7 { if {[on $cell PCW_USE_$port]} { lappend found $port [string index $port 0] } }
             return $found
         }
         zynq_ultra_ps_e {
             set found {}
-            foreach {use port side} {M_AXI_GP0 M_AXI_HPM0_FPD M S_AXI_GP2 S_AXI_HP0_FPD S S_AXI_GP3 S_AXI_HP1_FPD S} {
-                if {[on $cell PSU__USE__$use]} { lappend found $port $side }
+            foreach {use port pin} $::ports8 {
+                if {[on $cell PSU__USE__$use]} { lappend found $port [string index $port 0] }
             }
             return $found
         }
@@ -210,8 +216,11 @@ proc get_bd_addr_spaces {space} {
     return space:$space
 }
 # segment → the interface behind which it lies
-array set ::segments {rasna_0/s_axi/reg0 rasna_0/s_axi ps/S_AXI_HP0/HP0_DDR_LOWOCM ps/S_AXI_HP0 ps/S_AXI_HP1/HP1_DDR_LOWOCM ps/S_AXI_HP1
-    ps/SAXIGP2/HP0_DDR_LOW ps/S_AXI_HP0_FPD ps/SAXIGP3/HP1_DDR_LOW ps/S_AXI_HP1_FPD}
+array set ::segments {rasna_0/s_axi/reg0 rasna_0/s_axi}
+foreach hp {0 1 2 3} {
+    set ::segments(ps/S_AXI_HP$hp/HP${hp}_DDR_LOWOCM) ps/S_AXI_HP$hp
+    set ::segments(ps/SAXIGP[expr {$hp+2}]/HP${hp}_DDR_LOW) ps/S_AXI_HP${hp}_FPD
+}
 proc get_bd_addr_segs {segment} { need {[info exists ::segments($segment)]} "there is no segment $segment"; return segment:$segment }
 proc assign_bd_address {args} {
     need {[llength $args] == 7 && [lindex $args 0] eq "-offset" && [lindex $args 2] eq "-range" && [lindex $args 4] eq "-target_address_space"} "assign_bd_address -offset -range -target_address_space SPACE SEGMENT"
