@@ -164,7 +164,21 @@ class AvgPool(Op):
     requant_index: np.ndarray = None  # type: ignore[assignment]
 
 
-AnyOp = Conv | Sum | MaxPool | AvgPool
+@dataclass
+class Select(Op):
+    """Channels of the inputs in other places: cat, slices, shuffles, nearest upsampling.
+
+    All inputs have H x W pixels; their channels, one input behind the other, are numbered from
+    0 on. channels: int (OC, RH, RW) of such numbers:
+    out[c, y*RH + i, x*RW + j] = pixel (y, x) of channel ``channels[c, i, j]``, requantised (the
+    accumulator is the pixel). channels[c, i] lie in one input. ``requant`` has one entry per input.
+    """
+
+    channels: np.ndarray = None  # type: ignore[assignment]
+    requant: Requant = None  # type: ignore[assignment]
+
+
+AnyOp = Conv | Sum | MaxPool | AvgPool | Select
 
 
 @dataclass(frozen=True)

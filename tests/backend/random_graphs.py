@@ -13,6 +13,7 @@ from rasna.graph import (
     Port,
     QuantGraph,
     Requant,
+    Select,
     Sum,
     Tensor,
 )
@@ -172,6 +173,34 @@ class GraphMaker:
         ))
 
 
+    def select(self, *sources: str) -> str:
+        """cat of some channels, or interleaved rows and columns of one input."""
+        _, h, w = self.shape(sources[0])
+        rh, rw = (1, 1)
+        if len(sources) == 1 and h * w <= 200:
+            rh, rw = (int(self.pick(1, 2, 2, 3)), int(self.pick(1, 2, 2, 3, 4)))
+        count = sum(self.shape(n)[0] for n in sources)
+        kind = self.pick("all", "some", "shuffled", "repeated")
+        if kind == "all" or (kind == "shuffled" and rh * rw > count):
+            base = np.arange(count)
+        elif kind == "some":
+            low = int(self.rng.integers(count))
+            base = np.arange(low, int(self.rng.integers(low, count)) + 1)
+        else:
+            base = self.rng.permutation(count)
+        if rh * rw > 1 and kind == "shuffled":  # pixel shuffle
+            n = count // (rh * rw)
+            channels = np.arange(n * rh * rw).reshape(n, rh, rw)
+        else:
+            channels = np.broadcast_to(base[:, None, None], (len(base), rh, rw)).copy()
+        out = self.tensor((len(channels), h * rh, w * rw))
+        self.tags |= {f"select.{kind}", f"select.{rh}x{rw}", f"select.inputs={len(sources)}"}
+        return self.finish(Select(
+            f"select{len(self.graph.ops)}", list(sources), out, "", channels,
+            self.requant(len(sources), self.graph.tensors[out].type, 256),
+        ))
+
+
 def random_graph(seed: int, most_channels: int = 20, most_size: int = 20):
     """(QuantGraph, input arrays (C, H, W), tags) of a seed."""
     m = GraphMaker(seed, most_channels)
@@ -182,11 +211,16 @@ def random_graph(seed: int, most_channels: int = 20, most_size: int = 20):
         names.append(m.input((int(rng.integers(1, most_channels + 1)), h, w)))
     for _ in range(int(rng.integers(1, 6))):
         source = names[int(rng.integers(len(names)))]
-        kind = m.pick("conv", "conv", "conv", "pool", "average", "linear", "sum", "sum", "wide")
+        kind = m.pick("conv", "conv", "conv", "pool", "average", "linear", "sum", "sum", "wide",
+                      "select", "select")
         if kind == "sum":
             same = [n for n in names if m.shape(n) == m.shape(source)]
             more = rng.integers(len(same), size=int(rng.integers(0, 3)))
             new = m.sum(source, *(same[int(i)] for i in more))
+        elif kind == "select":
+            same = [n for n in names if m.shape(n)[1:] == m.shape(source)[1:]]
+            more = rng.integers(len(same), size=int(rng.integers(0, 4)))
+            new = m.select(source, *(same[int(i)] for i in more))
         elif kind == "wide":
             c = m.shape(source)[0]
             vectors = [n for n in names if m.shape(n) == (c, 1, 1)]

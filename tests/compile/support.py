@@ -49,7 +49,7 @@ def settle(model: nn.Module, seed: int = 0) -> nn.Module:
                 with torch.no_grad():
                     module.weight.copy_(torch.randn(module.num_features, generator=generator))
                     module.bias.copy_(torch.randn(module.num_features, generator=generator) / 2)
-        elif isinstance(module, (nn.Conv2d, nn.Linear)):
+        elif isinstance(module, (nn.Conv2d, nn.Conv1d, nn.Linear)):
             with torch.no_grad():
                 for parameter in module.parameters(recurse=False):
                     scale = max(1, parameter[0].numel()) ** -0.5

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from rasna.compile.problems import SUPPORTED
 from rasna.errors import CompileError
 from tests.compile.support import Net, Net2, check, compiled, sample, settle
 
@@ -142,9 +143,7 @@ REFUSED = {
     ),
     "power": (
         lambda m, x: x**2,
-        "pow is not supported; supported are Conv2d, Linear, BatchNorm, ReLU, ReLU6, Hardtanh, "
-        "clamp, max and average pooling, mean over H and W, flatten, Dropout, add, sub and "
-        "scalar or per-channel arithmetic",
+        f"pow is not supported; {SUPPORTED}",
     ),
 }  # fmt: skip
 

@@ -65,10 +65,10 @@ def test_a_flatten_operation_of_too_many_features_is_refused():
 
 def test_all_problems_of_lowering_are_reported_too():
     def forward(m, x):
-        y = m.fc(x).view(-1, 2, 2, 3)
+        y = m.fc(x).view(-1, 2, 50, 48)
         return m.a(y), F.max_pool2d(y, 2)
 
-    model = settle(Net(forward, fc=nn.Linear(6, 12), a=nn.Conv2d(2, 2, 1)))
+    model = settle(Net(forward, fc=nn.Linear(6, 4800), a=nn.Conv2d(2, 2, 1)))
     with pytest.raises(CompileError, match="2 problems:"):
         compiled(model, sample(2, 6))
 

@@ -38,6 +38,14 @@ def test_feature_vectors_and_strided_arrays():
     assert got.is_contiguous() and got[1].tolist() == [10, 12, 14, 16, 18]
 
 
+def test_sequences_have_their_channels_last_or_second():
+    x = np.arange(24.0).reshape(2, 4, 3)
+    (last,), (second,) = check_samples([x], True), check_samples([x], False)
+    assert last.is_contiguous() and last.shape == (2, 3, 4)
+    assert last[1, 2].tolist() == [14, 17, 20, 23]
+    assert second.shape == (2, 4, 3) and second[1, 2].tolist() == [18, 19, 20]
+
+
 def test_samples_are_copies():
     x = torch.ones(2, 3)
     (got,) = check_samples([x], True)
@@ -48,14 +56,14 @@ def test_samples_are_copies():
 NAN = torch.tensor([[1.0, float("nan")], [float("inf"), 2.0]])
 WRONG = {
     "none": ((), True, "compile needs one sample array per model input, none was given"),
-    "rank 3": (
-        (np.zeros((8, 8, 3)),), True,
-        "sample 0 must be (batch, H, W, C) or (batch, features), its shape is (8, 8, 3); "
-        "add the batch dimension if it is missing",
+    "rank 5": (
+        (np.zeros((2, 8, 8, 3, 1)),), True,
+        "sample 0 must be (batch, H, W, C), (batch, L, C) or (batch, features), its shape is "
+        "(2, 8, 8, 3, 1); add the batch dimension if it is missing",
     ),
     "rank 1, channel first": (
         (np.zeros(3),), False,
-        "sample 0 must be (batch, C, H, W) or (batch, features), its shape is (3,); "
+        "sample 0 must be (batch, C, H, W), (batch, C, L) or (batch, features), its shape is (3,); "
         "add the batch dimension if it is missing",
     ),
     "empty": ((np.zeros((0, 3)),), True, "sample 0 is empty, its shape is (0, 3)"),

@@ -81,6 +81,20 @@ def test_a_flattened_output_keeps_its_logical_shape():
     assert graph.tensors[graph.outputs[0].tensor].shape == (3, 4, 5)
 
 
+def test_computed_features_become_a_map():
+    model = settle(
+        Net(lambda m, x: m.conv(m.fc(x.flatten(1)).relu().view(-1, 2, 2, 3)), fc=nn.Linear(60, 12),
+            conv=nn.Conv2d(2, 4, 2))
+    )  # fmt: skip
+    graph = check(model, sample(4, 3, 4, 5))
+    assert [type(op).__name__ for op in graph.ops] == ["Conv", "Select", "Conv"]
+
+
+def test_a_column_becomes_a_row():
+    model = settle(Net(lambda m, x: m.conv(x.mean(3)), conv=nn.Conv1d(3, 4, 2)))
+    check(model, sample(4, 3, 4, 5))
+
+
 def test_shapes_as_kernel_sizes():
     model = Net(lambda m, x: torch.nn.functional.max_pool2d(x, (x.shape[2], x.size(-1)))).eval()
     check(model, sample(4, 3, 4, 5))
@@ -110,13 +124,9 @@ REFUSED = {
         "squeezing the batch dimension is not supported; use torch.flatten(x, 1)",
     ),
     "indexing": (
-        lambda m, x: x[:, :2],
-        "indexing a tensor is not supported; compute all of it",
-    ),
-    "a map out of computed features": (
-        lambda m, x: m.conv(m.fc(x.flatten(1)).view(-1, 1, 2, 3)),
-        "a map of shape (6, 1, 1) that is used with the shape (1, 2, 3) is not supported; "
-        "keep (channels, height, width) until a linear layer or the output",
+        lambda m, x: x[:, :, 1:],
+        "indexing dimension 2 of (batch, 3, 4, 5) is not supported; only channels, dimension 1, "
+        "can be picked; compute all of it",
     ),
 }
 

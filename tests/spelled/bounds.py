@@ -22,13 +22,15 @@ Affine         |a| e(x) + |a| 2**-(frac(x) + 7) for the bias; a channel whose bi
 Sum            sum |c| e(x) + |c - c'| |x|, c' of 7 bits; an operand of much finer type is
                rounded to 2**-8 of the coarser one's step
 AvgPool        average of e(x)
+Concat         e(x)
+Leaky          max(1, |s|) e(x) + 2**-(n+1) |x|, with the slope s in n fraction bits
 =============  ==============================================================================
 
 Requantisation adds half an LSB, 2**-15 of |u| (multiplier of 15 bits; none for sums), and
 where accumulators are shifted first 2 max|q| / (2**(ib-1) - 1) LSB (floor). Then v has that
 error, plus what a clamp limit moves when it is rounded to the type, plus the distance of v from
 the type's range. Clamping itself adds nothing: it is 1-Lipschitz, as the maximum is, so that
-MaxPool has the largest error of its window.
+MaxPool has the largest error of its window. Select and Unshuffle move errors with the values.
 """
 
 from __future__ import annotations
@@ -40,7 +42,16 @@ import torch
 import torch.nn.functional as F
 
 from rasna.compile import floatgraph as fg
-from rasna.compile.execute import average, convolve, layer_parameters, per_channel, run
+from rasna.compile.execute import (
+    average,
+    convolve,
+    fetch_number,
+    layer_parameters,
+    per_channel,
+    run,
+    select,
+)
+from rasna.compile.lower_moves import leaky_coefficients
 from rasna.compile.pipeline import Compiled
 from rasna.graph import FixedPoint
 
@@ -71,7 +82,7 @@ class _Bounds:
         self.types: dict[str, FixedPoint] = {}
 
     def observe(self, node: fg.Node, v: torch.Tensor) -> torch.Tensor:
-        same = isinstance(node.op, (fg.Reshape, fg.MaxPool, fg.Dropout))
+        same = isinstance(node.op, (fg.Reshape, fg.MaxPool, fg.Dropout, fg.Select, fg.Unshuffle))
         name = node.inputs[0] if same else node.name
         self.types[node.name] = self.types[name] if same else self.tensors[name].type
         rule = getattr(self, f"_{type(node.op).__name__.lower()}", None)
@@ -173,12 +184,31 @@ class _Bounds:
     def _maxpool(self, node, v, xs, es):
         op = node.op
         e = F.max_pool2d(es[0], op.kernel, op.stride, op.padding, op.dilation, op.ceil_mode)
-        if op.clamp == fg.UNBOUNDED:
-            return e
-        return e + self._clamped(node, v, self.types[node.name])
+        return self._moved(node, v, e)
 
     def _avgpool(self, node, v, xs, es):
         return self._finish(node, v, average(xs[0], node.op), average(es[0], node.op))
+
+    def _concat(self, node, v, xs, es):
+        return self._finish(node, v, torch.cat(xs, 1), torch.cat(es, 1), relative=0.0)
+
+    def _select(self, node, v, xs, es):
+        return self._moved(node, v, select(es[0], node.op))
+
+    def _unshuffle(self, node, v, xs, es):
+        return self._moved(node, v, F.pixel_unshuffle(es[0], node.op.factor))
+
+    def _leaky(self, node, v, xs, es):
+        (x,), (e,) = xs, es
+        slope = fetch_number(self.root, node.op.slope)
+        error = max(1.0, abs(slope)) * e
+        error = error + 2.0 ** -(leaky_coefficients(slope)[2] + 1) * (x.abs() + e)
+        return self._finish(node, v, torch.where(x >= 0, x, slope * x), error, relative=0.0)
+
+    def _moved(self, node, v, e):
+        if node.op.clamp == fg.UNBOUNDED:
+            return e
+        return e + self._clamped(node, v, self.types[node.name])
 
     def _reshape(self, node, v, xs, es):
         return es[0].reshape(v.shape)

@@ -432,7 +432,7 @@ class _Writer:
             f"torch.sigmoid({x})", f"{x}.sigmoid()", f"{self.attr('nn.SiLU()', 'act')}({x})",
             f"F.gelu({x})", f"F.softmax({x}, 1)", f"{self.attr('nn.Softmax(1)', 'act')}({x})",
             f"torch.exp({x})", f"{x} * {x}", f"{x} ** 2", f"{x}.abs()", f"torch.tanh({x})",
-            f"F.elu({x})", f"F.normalize({x})", f"1 / ({x}.abs() + 1)", f"{x}.flip(1)",
+            f"F.elu({x})", f"F.normalize({x})", f"1 / ({x}.abs() + 1)", f"{x}.flip(0)",
             f"torch.where({x} > 0, {x}, -{x})",
         ]  # fmt: skip
         if len(shape) == 3:

@@ -150,7 +150,7 @@ def test_a_model_without_a_layer_is_refused():
     with pytest.raises(rasna.TuneError) as error:
         rasna.tune(nn.Sequential(nn.ReLU(), nn.MaxPool2d(2)))
     assert str(error.value) == (
-        "tune: Sequential has no Conv2d or Linear layer that its forward uses; "
+        "tune: Sequential has no Conv2d, Conv1d or Linear layer that its forward uses; "
         "there is nothing to prune or to quantise"
     )
 
@@ -187,7 +187,7 @@ def test_lazy_and_parametrised_layers_are_refused_by_name():
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (torch.zeros(1, 8, 8), "input 0 of a tuned model must be .batch, channels, height, width"),
+        (torch.zeros(8), "input 0 of a tuned model must be .batch, channels, height, width"),
         ([1.0], "input 0 of a tuned model must be a tensor, list was given"),
     ],
 )

@@ -34,10 +34,10 @@ def compile(
         In eval mode; it is not changed. A tuned model carries its numbers of bits, and its
         eval equals the runtime bit for bit from now on (not with ``until``).
     *samples : array or tensor
-        One per positional input of the model's forward, batch first: (batch, H, W, C) or
-        (batch, features), any real dtype. Their values choose the fixed-point types.
+        One per positional input of the model's forward, batch first: (batch, H, W, C),
+        (batch, L, C) or (batch, features), any real dtype. Their values choose the types.
     channel_last : bool
-        False: 4-D samples are (batch, C, H, W).
+        False: samples are (batch, C, H, W) or (batch, C, L).
     target : str or Target
         Which machine the program is for.
     until : str or list of str

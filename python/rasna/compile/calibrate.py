@@ -13,7 +13,8 @@ from . import floatgraph as fg
 from .execute import per_channel, run
 from .quantize import choose_type
 
-KEEPS_TYPE = (fg.MaxPool, fg.Reshape, fg.Dropout)  # their results have their input's type
+# their results have their input's type
+KEEPS_TYPE = (fg.MaxPool, fg.Select, fg.Unshuffle, fg.Reshape, fg.Dropout)
 
 
 def nonnegative_nodes(
@@ -34,11 +35,15 @@ def _is_nonnegative(graph, root, node: fg.Node, before: list[bool], inputs) -> b
     op = node.op
     if isinstance(op, fg.Input):
         return bool(inputs[op.index])
-    if getattr(op, "clamp", fg.UNBOUNDED)[0] >= 0 and not isinstance(op, fg.MaxPool):
+    if getattr(op, "clamp", fg.UNBOUNDED)[0] >= 0 and not isinstance(op, KEEPS_TYPE):
         return True
     if isinstance(op, (*KEEPS_TYPE, fg.AvgPool)):
         return before[0]
     if isinstance(op, fg.Clamp):
+        return before[0] and op.clamp[1] >= 0
+    if isinstance(op, fg.Concat):
+        return all(before) and op.clamp[1] >= 0
+    if isinstance(op, fg.Leaky):
         return before[0] and op.clamp[1] >= 0
     if isinstance(op, fg.Sum):
         return all(before) and min(op.coefficients) >= 0
@@ -46,6 +51,36 @@ def _is_nonnegative(graph, root, node: fg.Node, before: list[bool], inputs) -> b
         a, b = per_channel(root, op.steps, node.shape[0])
         return bool((a >= 0).all() and (b >= 0).all())
     return False
+
+
+def shared_types(graph: fg.FloatGraph) -> dict[str, str]:
+    """Nodes that take over the type of the Concat that alone reads them, and that Concat.
+
+    Their results are rounded once, and can be written where the Concat needs them. Between the
+    two may be nodes that keep their input's type.
+    """
+    users, shared = graph.users(), {}
+    for node in reversed(list(graph.nodes.values())):
+        if not isinstance(node.op, fg.Concat):
+            continue
+        for name in node.inputs:
+            while graph.only_user(name, users) and isinstance(graph.nodes[name].op, KEEPS_TYPE):
+                name = graph.nodes[name].inputs[0]
+            if graph.only_user(name, users) and not isinstance(
+                graph.nodes[name].op, (fg.Input, *KEEPS_TYPE)
+            ):
+                shared[name] = shared.get(node.name, node.name)
+    return shared
+
+
+def settle_types(graph: fg.FloatGraph, types: dict[str, FixedPoint]) -> dict[str, FixedPoint]:
+    """``types`` with those entries put right, in place, that follow from others."""
+    for name, concat in shared_types(graph).items():
+        types[name] = types[concat]
+    for node in graph.nodes.values():
+        if isinstance(node.op, KEEPS_TYPE):
+            types[node.name] = types[node.inputs[0]]
+    return types
 
 
 def choose_types(
@@ -79,4 +114,5 @@ def choose_types(
         return value
 
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
-        return types, run(graph, root, samples, observe)
+        outputs = run(graph, root, samples, observe)
+    return settle_types(graph, types), outputs

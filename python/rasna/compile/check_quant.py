@@ -33,6 +33,10 @@ def _complaint(graph: qg.QuantGraph, op: qg.AnyOp, written: set[str]) -> str:
     if isinstance(op, qg.MaxPool):
         same = output.type == graph.tensors[op.inputs[0]].type
         return "" if same else "max pooling changes the type"
+    if isinstance(op, qg.Select):
+        count = sum(graph.tensors[name].shape[0] for name in op.inputs)
+        if op.channels.min() < 0 or op.channels.max() >= count:
+            return f"channels {op.channels.min()} to {op.channels.max()} of {count}"
     return _requant_complaint(op.requant, output.type) or _acc_complaint(graph, op)
 
 

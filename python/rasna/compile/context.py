@@ -32,12 +32,14 @@ class Context:
         self.real: Any = None
         self.where = fg.Where("")
 
-    def add(self, op: fg.FloatOp, inputs: Sequence[Value], shape: Sequence[int]) -> Value:
+    def add(
+        self, op: fg.FloatOp, inputs: Sequence[Value], shape: Sequence[int], suffix: str = ""
+    ) -> Value:
         """Append a node named after the current FX node. shape: without the batch."""
         for value in inputs:
             if not isinstance(value, Value):
                 raise Refusal("an operation on constants only is not supported", remedy_for(""))
-        name = self.graph.fresh_name(self.where.node)
+        name = self.graph.fresh_name(self.where.node + suffix)
         shape = tuple(int(n) for n in shape)
         self.graph.add(fg.Node(name, op, [v.name for v in inputs], shape, self.where))
         return Value(name, shape)

@@ -61,6 +61,12 @@ def _arithmetic(root: torch.nn.Module, step: fg.Arithmetic) -> tuple:
     }[step.kind]()
 
 
+def layer_weight(root: torch.nn.Module, op: fg.Conv | fg.Linear) -> torch.Tensor:
+    """The weight of a layer; that of a Conv1d, (OC, IC/groups, K), as (OC, IC/groups, 1, K)."""
+    weight = fg.fetch(root, op.weight)
+    return weight.unsqueeze(2) if isinstance(op, fg.Conv) and weight.dim() == 3 else weight
+
+
 def layer_parameters(
     root: torch.nn.Module, op: fg.Conv | fg.Linear
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -68,7 +74,7 @@ def layer_parameters(
 
     float64; W: the layer's own weight; a, b: (OC,), the layer's bias is in b.
     """
-    weight = fg.fetch(root, op.weight).double()
+    weight = layer_weight(root, op).double()
     a, b = per_channel(root, op.steps, weight.shape[0])
     if op.bias is not None:
         b = b + a * fg.fetch(root, op.bias).double()
@@ -109,6 +115,29 @@ def _window_matrix(windows, divisors, num_pixels: int, like: torch.Tensor) -> to
     return matrix
 
 
+def fetch_number(root: torch.nn.Module, value: float | fg.Ref) -> float:
+    """A number, or the one element of what a reference means."""
+    return float(fg.fetch(root, value))
+
+
+def select(x: torch.Tensor, op: fg.Select) -> torch.Tensor:
+    """Channels of x, (batch, C, H, W) or (batch, F), in the places that ``op`` gives them."""
+    channels = torch.as_tensor(op.channels, device=x.device)
+    picked = x.index_select(1, channels.flatten())
+    count, rows, columns = channels.shape
+    if (rows, columns) == (1, 1):
+        return picked
+    height, width = x.shape[2:]
+    picked = picked.view(-1, count, rows, columns, height, width).permute(0, 1, 4, 2, 5, 3)
+    return picked.reshape(-1, count, height * rows, width * columns)
+
+
+def leaky(root: torch.nn.Module, x: torch.Tensor, op: fg.Leaky) -> torch.Tensor:
+    """Leaky ReLU, differentiable in the slope."""
+    slope = fg.fetch(root, op.slope)
+    return torch.where(x >= 0, x, x * slope)
+
+
 def run_node(
     root: torch.nn.Module, node: fg.Node, inputs: Sequence[torch.Tensor]
 ) -> torch.Tensor:
@@ -129,6 +158,14 @@ def run_node(
         y = F.max_pool2d(x, op.kernel, op.stride, op.padding, op.dilation, op.ceil_mode)
     elif isinstance(op, fg.AvgPool):
         y = average(x, op)
+    elif isinstance(op, fg.Concat):
+        y = torch.cat(list(inputs), 1)
+    elif isinstance(op, fg.Select):
+        y = select(x, op)
+    elif isinstance(op, fg.Unshuffle):
+        y = F.pixel_unshuffle(x, op.factor)
+    elif isinstance(op, fg.Leaky):
+        y = leaky(root, x, op)
     elif isinstance(op, fg.Reshape):
         y = x.reshape(x.shape[0], *node.shape)
     elif isinstance(op, (fg.Clamp, fg.Dropout)):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..graph import Padding
@@ -191,6 +192,41 @@ class AvgPool:
 
 
 @dataclass(frozen=True)
+class Concat:
+    """The inputs one behind the other along their channels, then the ``clamp``."""
+
+    clamp: tuple[float, float] = UNBOUNDED
+
+
+@dataclass(frozen=True, eq=False)
+class Select:
+    """out[c, y*RH + i, x*RW + j] = in[channels[c, i, j], y, x], then the ``clamp``.
+
+    channels: int array (OC, RH, RW). Slices, shuffles of channels, pixel shuffle and nearest
+    upsampling; of a feature vector RH = RW = 1.
+    """
+
+    channels: np.ndarray
+    clamp: tuple[float, float] = UNBOUNDED
+
+
+@dataclass(frozen=True)
+class Unshuffle:
+    """As torch.nn.PixelUnshuffle: factor x factor pixels become as many channels."""
+
+    factor: int
+    clamp: tuple[float, float] = UNBOUNDED
+
+
+@dataclass(frozen=True)
+class Leaky:
+    """x where x >= 0, slope * x elsewhere, then the ``clamp``. slope: a number or one element."""
+
+    slope: float | Ref
+    clamp: tuple[float, float] = UNBOUNDED
+
+
+@dataclass(frozen=True)
 class Reshape:
     """The same elements in the same (NCHW) order under the node's shape."""
 
@@ -209,7 +245,8 @@ class Opaque:
 
 
 FloatOp = (
-    Input | Conv | Linear | Affine | Sum | Clamp | MaxPool | AvgPool | Reshape | Dropout | Opaque
+    Input | Conv | Linear | Affine | Sum | Clamp | MaxPool | AvgPool | Concat | Select | Unshuffle
+    | Leaky | Reshape | Dropout | Opaque
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ import torch
 from .. import graph as qg
 from ..graph import FixedPoint, Padding, QuantGraph, Tensor
 from . import floatgraph as fg
+from . import lower_moves as moves
 from .execute import layer_parameters, per_channel
 from .problems import Problems, Refusal
 from .quantize import clamp_limits
@@ -90,6 +92,10 @@ class _Lowering:
             fg.MaxPool: self._max_pool,
             fg.AvgPool: self._avg_pool,
             fg.Reshape: self._reshape,
+            fg.Concat: partial(moves.concat, self),
+            fg.Select: partial(moves.select, self),
+            fg.Unshuffle: partial(moves.unshuffle, self),
+            fg.Leaky: partial(moves.leaky, self),
         }
         handlers[type(node.op)](node)
 
@@ -111,13 +117,16 @@ class _Lowering:
         wanted = _stored_shape(logical)
         if stored.shape == wanted:
             return stored
-        if len(logical) != 1 or stored.num_elems > MAX_FLATTEN:
+        if stored.num_elems > MAX_FLATTEN:
             raise Refusal(
                 f"a map of shape {stored.shape} that is used with the shape {logical} "
                 f"is not supported",
                 "keep (channels, height, width) until a linear layer or the output",
             )
-        return self._flatten(stored, self.float.nodes[name])
+        node = self.float.nodes[name]
+        if stored.shape[1:] != (1, 1):
+            stored = self._flatten(stored, node)
+        return stored if wanted[1:] == (1, 1) else moves.unflatten(self, stored, wanted, node)
 
     def _flatten(self, stored: Tensor, node: fg.Node) -> Tensor:
         """(C, H, W) to (C*H*W, 1, 1): a convolution that picks one pixel per output channel."""
@@ -155,12 +164,12 @@ class _Lowering:
         self.quant.inputs.append(qg.Port(node.name, node.name, node.shape))
 
     def _input_shape(self, node: fg.Node) -> tuple[int, ...]:
-        """(F,) inputs that the model only reads as one map are stored as that map."""
+        """Inputs that are no maps and that the model only reads as one are stored as that map."""
         readers = [self.float.nodes[name] for name in self.float.users()[node.name]]
         shapes = {reader.shape for reader in readers}
         if len(shapes) == 1 and all(isinstance(r.op, fg.Reshape) for r in readers):
             shape = shapes.pop()
-            if len(node.shape) == 1 and len(shape) == 3:
+            if len(node.shape) < 3 and len(shape) == 3:
                 return shape
         return node.shape
 
@@ -295,7 +304,8 @@ class _Lowering:
     def _outputs(self) -> None:
         taken = {port.name for port in self.quant.inputs}
         for name in self.float.outputs:
-            port = name
+            port = self.float.nodes[name].where.node or name
+            port = name if port in taken else port
             while port in taken:
                 port += "_out"
             taken.add(port)
@@ -304,7 +314,9 @@ class _Lowering:
 
 
 def _stored_shape(logical: tuple[int, ...]) -> tuple[int, int, int]:
-    """(C, H, W) as it is; everything else as features."""
+    """(C, H, W) as it is, (C, L) as one row; everything else as features."""
     if len(logical) == 3:
         return (logical[0], logical[1], logical[2])
+    if len(logical) == 2:
+        return (logical[0], 1, logical[1])
     return (math.prod(logical), 1, 1)

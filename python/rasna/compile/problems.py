@@ -9,8 +9,10 @@ from ..errors import CompileError
 from .floatgraph import Where
 
 SUPPORTED = (
-    "supported are Conv2d, Linear, BatchNorm, ReLU, ReLU6, Hardtanh, clamp, max and average "
-    "pooling, mean over H and W, flatten, Dropout, add, sub and scalar or per-channel arithmetic"
+    "supported are Conv2d, Conv1d, Linear, BatchNorm, ReLU, ReLU6, Hardtanh, clamp, LeakyReLU, "
+    "PReLU, Hardsigmoid, max and average pooling, mean over H and W, cat, chunk and shuffles of "
+    "channels, nearest upsampling, pixel shuffle, flatten, Dropout, add, sub and scalar or "
+    "per-channel arithmetic"
 )
 
 _OUTSIDE = "end the compiled model before it and apply it in PyTorch"
@@ -20,28 +22,27 @@ _RELU = "use ReLU or ReLU6 and fine-tune"
 _REMEDIES: dict[str, str] = {
     **dict.fromkeys(
         ("sigmoid", "tanh", "softmax", "log_softmax", "logsoftmax", "softmax2d", "argmax",
-         "normalize", "topk", "softmin", "logsigmoid"),
+         "normalize", "topk", "softmin", "logsigmoid", "lstm", "gru", "rnn", "lstmcell", "grucell",
+         "multiheadattention", "scaled_dot_product_attention", "embedding", "matmul", "bmm",
+         "einsum", "bilinear", "exp", "log", "sqrt", "rsqrt", "pow", "square", "sin", "cos", "std",
+         "var", "norm", "sort", "argmin", "where", "grid_sample"),
         _OUTSIDE,
     ),
     **dict.fromkeys(
-        ("leaky_relu", "leakyrelu", "gelu", "silu", "mish", "elu", "selu", "celu", "prelu",
-         "hardswish", "hardsigmoid", "softplus", "rrelu", "hard_swish"),
+        ("gelu", "silu", "mish", "elu", "selu", "celu", "softplus", "rrelu"),
         _RELU,
     ),
+    "hardswish": f"it multiplies two computed values; {_RELU}",
     **dict.fromkeys(
-        ("convtranspose2d", "conv_transpose2d", "upsample", "interpolate", "pixelshuffle"),
+        ("convtranspose1d", "conv_transpose1d", "convtranspose2d", "conv_transpose2d"),
         f"{_OUTSIDE}, or compile the parts before and after it separately",
     ),
     **dict.fromkeys(
-        ("cat", "concat", "stack", "concatenate"),
-        "return the parts as several outputs, or add them after 1x1 convolutions",
+        ("stack", "vstack", "dstack"), "join along the channels with torch.cat(…, 1)",
     ),
     **dict.fromkeys(
         ("pad", "zeropad2d", "circularpad2d", "constantpad2d", "reflectionpad2d"),
         "use the padding argument of the convolution or pooling behind it",
-    ),
-    **dict.fromkeys(
-        ("conv1d",), "use Conv2d with a (1, k) kernel on (batch, 1, length, channels) samples"
     ),
     **dict.fromkeys(
         ("groupnorm", "layernorm", "instancenorm2d", "group_norm", "layer_norm",

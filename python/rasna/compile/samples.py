@@ -88,12 +88,12 @@ def to_cpu_float32(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def check_samples(samples: Sequence[Any], channel_last: bool) -> list[torch.Tensor]:
-    """The samples as new contiguous float32 CPU tensors, batch first, 4-D ones as NCHW.
+    """The samples as new contiguous float32 CPU tensors, batch first, channels second.
 
     Parameters
     ----------
-    samples : arrays or tensors, (batch, H, W, C) or (batch, F), any real dtype.
-    channel_last : False if 4-D samples are (batch, C, H, W).
+    samples : arrays or tensors, (batch, H, W, C), (batch, L, C) or (batch, F), any real dtype.
+    channel_last : False if they are (batch, C, H, W) or (batch, C, L).
 
     Raises
     ------
@@ -127,8 +127,9 @@ def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
         tensor = torch.from_numpy(array.astype(np.float32))
     if tensor.is_complex():
         raise RasnaTypeError(f"{name} must be an array of real numbers, its dtype is complex")
-    if tensor.dim() not in (2, 4):
-        layout = "(batch, H, W, C)" if channel_last else "(batch, C, H, W)"
+    if tensor.dim() not in (2, 3, 4):
+        layout = "(batch, H, W, C), (batch, L, C)"
+        layout = layout if channel_last else "(batch, C, H, W), (batch, C, L)"
         raise RasnaValueError(
             f"{name} must be {layout} or (batch, features), its shape is "
             f"{tuple(tensor.shape)}; add the batch dimension if it is missing"
@@ -136,8 +137,8 @@ def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
     if 0 in tensor.shape:
         raise RasnaValueError(f"{name} is empty, its shape is {tuple(tensor.shape)}")
     tensor = tensor.to(torch.float32)
-    if tensor.dim() == 4 and channel_last:
-        tensor = tensor.permute(0, 3, 1, 2)
+    if tensor.dim() > 2 and channel_last:
+        tensor = tensor.movedim(-1, 1)
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
         raise RasnaValueError(

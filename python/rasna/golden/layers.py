@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import RasnaValueError
-from ..graph import AvgPool, Conv, FixedPoint, MaxPool, QuantGraph, Requant, Sum, Tensor
+from ..graph import (
+    AvgPool,
+    Conv,
+    FixedPoint,
+    MaxPool,
+    QuantGraph,
+    Requant,
+    Select,
+    Sum,
+    Tensor,
+)
 
 _INT32 = np.iinfo(np.int32)
 _NEVER = np.iinfo(np.int64).min  # loses every comparison in max pooling
@@ -215,4 +225,28 @@ def _avg_pool(op: AvgPool, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarr
     return requantize(op.name, acc, op.requant, np.asarray(op.requant_index)[None])
 
 
-_COMPUTE: dict[type, Any] = {Conv: _conv, Sum: _sum, MaxPool: _max_pool, AvgPool: _avg_pool}
+def _select(op: Select, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarray:
+    channels = np.asarray(op.channels)
+    sizes = {x.shape[1:] for x in inputs}
+    number = np.repeat(np.arange(len(inputs)), [len(x) for x in inputs])
+    if len(sizes) != 1 or channels.ndim != 3:
+        raise RasnaValueError(f"{op.name}: inputs of different sizes {sorted(sizes)}")
+    if channels.min() < 0 or channels.max() >= len(number):
+        raise RasnaValueError(
+            f"{op.name}: channels {channels.min()} to {channels.max()} of {len(number)}"
+        )
+    if (number[channels] != number[channels[:, :, :1]]).any():
+        raise RasnaValueError(f"{op.name}: one row mixes channels of several inputs")
+    x = requantize(op.name, np.concatenate(inputs), op.requant, number[:, None, None])
+    (num_out, rows, columns), (height, width) = channels.shape, sizes.pop()
+    x = x[channels].transpose(0, 3, 1, 4, 2)  # (OC, H, RH, W, RW)
+    return x.reshape(num_out, height * rows, width * columns)
+
+
+_COMPUTE: dict[type, Any] = {
+    Conv: _conv,
+    Sum: _sum,
+    MaxPool: _max_pool,
+    AvgPool: _avg_pool,
+    Select: _select,
+}

@@ -23,8 +23,8 @@ class PortInfo:
     ----------
     name : str
     shape : tuple of int
-        Without the batch dimension, in PyTorch's order: (C, H, W), or another shape with the
-        same elements in the same order, as (F,).
+        Without the batch dimension, in PyTorch's order: (C, H, W), (C, L), or another shape with
+        the same elements in the same order, as (F,).
     tensor_shape : (C, H, W) as it lies in memory
     type : FixedPoint
     word_offset : first word in the segment of one image
@@ -57,13 +57,13 @@ class PortInfo:
 
     @property
     def layout(self) -> str:
-        """The order of the dimensions of ``shape``: "CHW" or "F" or, for others, "elements"."""
-        return {3: "CHW", 1: "F"}.get(len(self.shape), "elements")
+        """The order of the dimensions of ``shape``: "CHW", "CL", "F" or, for others, "elements"."""
+        return {3: "CHW", 2: "CL", 1: "F"}.get(len(self.shape), "elements")
 
     def array_shape(self, channel_last: bool) -> tuple[int, ...]:
         """Shape of one image as the user sees it."""
-        if channel_last and len(self.shape) == 3:
-            return (self.shape[1], self.shape[2], self.shape[0])
+        if channel_last and len(self.shape) in (2, 3):
+            return (*self.shape[1:], self.shape[0])
         return self.shape
 
     def __str__(self) -> str:

@@ -52,7 +52,8 @@ def has_batch(port: PortInfo, array: np.ndarray, channel_last: bool) -> bool:
 
 def _shape_message(port: PortInfo, given: tuple[int, ...], channel_last: bool) -> str:
     needed = port.array_shape(channel_last)
-    order = ("HWC" if channel_last else "CHW") if len(needed) == 3 else ""
+    axes = {3: "HW", 2: "L"}.get(len(needed), "")
+    order = (axes + "C" if channel_last else "C" + axes) if axes else ""
     form = f" (B{order} or {order})" if order else ""
     text = (
         f"input {port.name}: shape (batch, {', '.join(map(str, needed))}) or {needed} is needed"
@@ -61,7 +62,7 @@ def _shape_message(port: PortInfo, given: tuple[int, ...], channel_last: bool) -
     other = port.array_shape(not channel_last)
     if other != needed and other in (given, given[1:]):
         text += (
-            f"; it looks like {'BCHW' if channel_last else 'BHWC'}: "
+            f"; it looks like B{'C' + axes if channel_last else axes + 'C'}: "
             f"pass channel_last={not channel_last}"
         )
     elif len(given) not in (len(needed), len(needed) + 1):
@@ -99,8 +100,8 @@ def to_integers(
     port: PortInfo, array: np.ndarray, channel_last: bool, normalize: bool
 ) -> np.ndarray:
     """A checked array (batch, …) as integers (batch, *port.shape) of ``port.dtype``."""
-    if channel_last and len(port.shape) == 3:
-        array = array.transpose(0, 3, 1, 2)
+    if channel_last and len(port.shape) in (2, 3):
+        array = np.moveaxis(array, -1, 1)
     if not normalize:
         return array
     with np.errstate(over="ignore"):  # beyond float32: infinite, and saturated
@@ -111,8 +112,8 @@ def from_integers(
     port: PortInfo, array: np.ndarray, channel_last: bool, normalize: bool
 ) -> np.ndarray:
     """Integers (batch, *port.shape) as the user's fresh, contiguous array."""
-    if channel_last and len(port.shape) == 3:
-        array = array.transpose(0, 2, 3, 1)
+    if channel_last and len(port.shape) in (2, 3):
+        array = np.moveaxis(array, 1, -1)
     if normalize:
         array = dequantize(array, port.type)
     return np.ascontiguousarray(array)

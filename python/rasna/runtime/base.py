@@ -48,8 +48,9 @@ class BaseRuntime(ABC):
         ----------
         *inputs : one array per input of the model
             Maps: (batch, H, W, C) or (H, W, C); with ``channel_last=False`` (batch, C, H, W) or
-            (C, H, W). Feature vectors: (batch, F) or (F,). NumPy arrays of any strides and any
-            float or integer dtype, lists, torch tensors. The batch may have any length, also 0.
+            (C, H, W). Sequences: (batch, L, C) or (batch, C, L) likewise. Feature vectors:
+            (batch, F) or (F,). NumPy arrays of any strides and any float or integer dtype, lists,
+            torch tensors. The batch may have any length, also 0.
         channel_last : order of the dimensions of maps, of inputs and outputs
         normalize : True: real numbers in, float32 out. False: packed integers of exactly
             ``program.inputs[i].dtype`` in, of ``program.outputs[i].dtype`` out.

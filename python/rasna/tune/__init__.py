@@ -21,6 +21,8 @@ from .warn import warn_user
 
 __all__ = ["tune"]
 
+_FUNCTIONS = (F.conv2d, torch.conv2d, F.conv1d, torch.conv1d, F.linear)
+
 
 def tune(
     model: nn.Module,
@@ -44,7 +46,7 @@ def tune(
     Parameters
     ----------
     model : torch.nn.Module
-        Traceable by torch.fx, with at least one Conv2d or Linear.
+        Traceable by torch.fx, with at least one Conv2d, Conv1d or Linear.
     sp : float
         Share of the weights of every pruned layer that become zero, 0 <= sp < 1. The
         smallest magnitudes of the layer go.
@@ -53,11 +55,11 @@ def tune(
     ib : int
         Bits of the intermediate value of requantisation, 12 to 24.
     chpad : bool
-        Make the padding of every Conv2d circular (fine-tuning adapts to it). Where that would
-        wrap more than once the layer keeps its mode, with a warning.
+        Make the padding of every Conv2d and Conv1d circular (fine-tuning adapts to it). Where that
+        would wrap more than once the layer keeps its mode, with a warning.
     strategy : {"auto", "all"}
         "auto" leaves the first convolution, depthwise convolutions and linear layers dense;
-        "all" prunes every Conv2d and Linear.
+        "all" prunes every Conv2d, Conv1d and Linear.
 
     Returns
     -------
@@ -89,19 +91,19 @@ def tune(
 
 
 def _layers(model: nn.Module) -> dict[str, nn.Module | None]:
-    """Conv2d and Linear layers by path, in the order of execution; functional ones are None."""
+    """Convolutions and Linear layers by path, in the order of execution; functional ones: None."""
     found: dict[str, nn.Module | None] = {}
     for node in _trace(model).graph.nodes:
         if node.op == "call_module":
             layer = model.get_submodule(node.target)
-            if isinstance(layer, (nn.Conv2d, nn.Linear)):
+            if isinstance(layer, (nn.Conv2d, nn.Conv1d, nn.Linear)):
                 found.setdefault(node.target, layer)
-        elif node.op == "call_function" and node.target in (F.conv2d, torch.conv2d, F.linear):
+        elif node.op == "call_function" and node.target in _FUNCTIONS:
             found[node.name] = None
     if not found:
         raise TuneError(
-            f"tune: {type(model).__name__} has no Conv2d or Linear layer that its forward uses; "
-            f"there is nothing to prune or to quantise"
+            f"tune: {type(model).__name__} has no Conv2d, Conv1d or Linear layer that its forward "
+            f"uses; there is nothing to prune or to quantise"
         )
     return found
 
@@ -141,7 +143,7 @@ def _layers_to_prune(layers: dict[str, nn.Module | None], settings: Settings) ->
     dense: list[nn.Module] = []
     first = True
     for layer in layers.values():
-        if isinstance(layer, nn.Conv2d) and not first and not _is_depthwise(layer):
+        if isinstance(layer, (nn.Conv2d, nn.Conv1d)) and not first and not _is_depthwise(layer):
             chosen.append(layer)
         elif layer is not None:
             dense.append(layer)
@@ -156,5 +158,5 @@ def _layers_to_prune(layers: dict[str, nn.Module | None], settings: Settings) ->
     return chosen
 
 
-def _is_depthwise(layer: nn.Conv2d) -> bool:
+def _is_depthwise(layer: nn.Conv2d | nn.Conv1d) -> bool:
     return layer.groups > 1 and layer.groups == layer.in_channels

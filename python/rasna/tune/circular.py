@@ -14,10 +14,13 @@ from .warn import warn_user
 _KEY = "_rasna_padding_mode"  # in a layer's __dict__: the mode that it had before tune
 
 
+_CONVOLUTIONS = (nn.Conv2d, nn.Conv1d)
+
+
 def make_circular(model: nn.Module) -> None:
-    """Set the padding mode of every Conv2d of the model to circular, remembering its own."""
+    """Set the padding mode of every convolution of the model to circular, remembering its own."""
     for layer in model.modules():
-        if isinstance(layer, nn.Conv2d):
+        if isinstance(layer, _CONVOLUTIONS):
             layer.__dict__.setdefault(_KEY, layer.padding_mode)
             layer.padding_mode = "circular"
 
@@ -29,10 +32,10 @@ def restore(model: nn.Module) -> None:
             layer.padding_mode = layer.__dict__.pop(_KEY)
 
 
-def wraps_more_than_once(layer: nn.Conv2d, x: torch.Tensor) -> bool:
+def wraps_more_than_once(layer: nn.Conv2d | nn.Conv1d, x: torch.Tensor) -> bool:
     """PyTorch refuses circular padding that is larger than the map."""
-    left, right, top, bottom = layer._reversed_padding_repeated_twice
-    return max(left, right) > x.shape[-1] or max(top, bottom) > x.shape[-2]
+    pads = layer._reversed_padding_repeated_twice  # left, right, and of a map top and bottom
+    return any(pad > x.shape[-1 - i // 2] for i, pad in enumerate(pads))
 
 
 def keep_mode_where_it_wraps(model: nn.Module, run: Callable[[], Any]) -> list[str]:
@@ -42,16 +45,16 @@ def keep_mode_where_it_wraps(model: nn.Module, run: Callable[[], Any]) -> list[s
     """
     found: list[str] = []
 
-    def check(name: str, layer: nn.Conv2d, args: tuple) -> None:
+    def check(name: str, layer: nn.Conv2d | nn.Conv1d, args: tuple) -> None:
         if layer.padding_mode == "circular" and wraps_more_than_once(layer, args[0]):
             if layer.__dict__.get(_KEY, "circular") != "circular":
                 layer.padding_mode = layer.__dict__[_KEY]
-                found.append(f"{name} ({layer.padding_mode}, map {tuple(args[0].shape[-2:])})")
+                found.append(f"{name} ({layer.padding_mode}, map {tuple(args[0].shape[2:])})")
 
     hooks = [
         layer.register_forward_pre_hook(lambda m, args, name=name: check(name, m, args))
         for name, layer in model.named_modules()
-        if isinstance(layer, nn.Conv2d)
+        if isinstance(layer, _CONVOLUTIONS)
     ]
     try:
         run()

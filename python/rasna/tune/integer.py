@@ -18,7 +18,17 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from ..graph import AvgPool, Conv, FixedPoint, MaxPool, Padding, QuantGraph, Requant, Sum
+from ..graph import (
+    AvgPool,
+    Conv,
+    FixedPoint,
+    MaxPool,
+    Padding,
+    QuantGraph,
+    Requant,
+    Select,
+    Sum,
+)
 
 STORE = torch.int16
 CHUNK_BYTES = 32 << 20  # of float64 in the largest tensor or column matrix of a chunk
@@ -132,11 +142,28 @@ def _avg_pool(op: AvgPool, x: torch.Tensor) -> torch.Tensor:
     return requantize(acc, op.requant, index)
 
 
+def _entry(rq: Requant, k: int) -> Requant:
+    """The requantisation of entry k alone."""
+    one = slice(k, k + 1)
+    return Requant(rq.pre_shift[one], rq.multiplier[one], rq.shift[one], rq.lo, rq.hi, rq.ib)
+
+
+def _select(op: Select, *xs: torch.Tensor) -> torch.Tensor:
+    parts = [requantize(x.to(torch.int64), _entry(op.requant, k)) for k, x in enumerate(xs)]
+    channels = torch.as_tensor(np.asarray(op.channels, np.int64), device=xs[0].device)
+    picked = torch.cat(parts, 1).index_select(1, channels.flatten())
+    height, width = xs[0].shape[2:]
+    (oc, rows, columns) = channels.shape
+    picked = picked.view(-1, oc, rows, columns, height, width).permute(0, 1, 4, 2, 5, 3)
+    return picked.reshape(-1, oc, height * rows, width * columns)
+
+
 _EVALUATE: dict[type, Callable[..., torch.Tensor]] = {
     Conv: _conv,
     Sum: _sum,
     MaxPool: _max_pool,
     AvgPool: _avg_pool,
+    Select: _select,
 }
 
 

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from ..compile import floatgraph as fg
-from ..compile.calibrate import KEEPS_TYPE, choose_types
+from ..compile.calibrate import choose_types, settle_types
 from ..compile.capture import capture
 from ..compile.check_quant import check_quant
 from ..compile.lower import lower
@@ -135,10 +135,11 @@ class Tuned:
                     f"input {number} of a tuned model must be a tensor, "
                     f"{type(x).__name__} was given"
                 )
-            if x.dim() not in (2, 4):
+            if x.dim() not in (2, 3, 4):
                 raise RasnaValueError(
-                    f"input {number} of a tuned model must be (batch, channels, height, width) or "
-                    f"(batch, features), its shape is {tuple(x.shape)}"
+                    f"input {number} of a tuned model must be (batch, channels, height, width), "
+                    f"(batch, channels, length) or (batch, features), its shape is "
+                    f"{tuple(x.shape)}"
                 )
         return args
 
@@ -181,6 +182,7 @@ class Tuned:
         types = self.observers.types
         if any(name not in types for name in graph.nodes):
             types = self._observe(graph, plain, inputs)
+        types = settle_types(graph, dict(types))
         with undisturbed(plain, training=False):
             return check_quant(lower(graph, plain, types, settings_of(self.model)))
 
@@ -190,9 +192,6 @@ class Tuned:
         with undisturbed(plain, training=False):
             types, _ = choose_types(graph, plain, samples, self.ab)
         types.update(self.observers.types)
-        for node in graph.nodes.values():
-            if isinstance(node.op, KEEPS_TYPE):
-                types[node.name] = types[node.inputs[0]]
         self.observers.types.update(types)
         return types
 

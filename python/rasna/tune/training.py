@@ -18,6 +18,7 @@ from torch import nn
 
 from ..compile import execute
 from ..compile import floatgraph as fg
+from ..compile.calibrate import shared_types
 from .circular import circular_pad
 from .fake import fake_quantize, fake_quantize_weight
 from .observe import Observers
@@ -36,7 +37,9 @@ def training_steps(root: nn.Module, steps: Sequence[fg.Step], y: torch.Tensor) -
     shape = (1, -1, *[1] * (y.dim() - 2))
     for step in steps:
         if isinstance(step, fg.BatchNorm) and step.path:
-            y = root.get_submodule(step.path)(y)
+            layer = root.get_submodule(step.path)
+            row = isinstance(layer, nn.BatchNorm1d) and y.dim() == 4  # of a Conv1d
+            y = layer(y.squeeze(2)).unsqueeze(2) if row else layer(y)
         else:
             a, b = execute.per_channel(root, (step,), y.shape[1])
             y = y * a.view(shape).to(y.dtype) + b.view(shape).to(y.dtype)
@@ -60,6 +63,7 @@ class TrainingGraph:
 
     def __init__(self, graph: fg.FloatGraph, root: nn.Module, observers: Observers) -> None:
         self.graph, self.root, self.observers = graph, root, observers
+        self._unstored = shared_types(graph)  # quantised with the Concat that reads them
         index = {name: i for i, name in enumerate(graph.nodes)}
         last = {index[i]: index[n.name] for n in graph.nodes.values() for i in n.inputs}
         keep = {index[name] for name in graph.outputs}
@@ -80,6 +84,8 @@ class TrainingGraph:
             fg.Clamp: self._store,
             fg.AvgPool: self._average,
             fg.Dropout: self._dropout,
+            fg.Concat: self._concat,
+            fg.Leaky: self._leaky,
         }
         return functions.get(type(node.op), self._keep_type)
 
@@ -96,6 +102,9 @@ class TrainingGraph:
 
     def _store(self, node: fg.Node, y: torch.Tensor) -> torch.Tensor:
         """Clamp and quantise a stored tensor."""
+        if node.name in self._unstored:
+            op: Any = node.op
+            return y if op.clamp == fg.UNBOUNDED else torch.clamp(y, *op.clamp)
         scale, lo, hi = self.observers.activation(node, y)
         return fake_quantize(y, scale, lo, hi)
 
@@ -106,13 +115,13 @@ class TrainingGraph:
 
     def _conv(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
         op: Any = node.op
-        weight = fg.fetch(self.root, op.weight)
+        weight = execute.layer_weight(self.root, op)
         bias = None if op.bias is None else fg.fetch(self.root, op.bias)
         layer = owner(self.root, op.weight)
         keep = None
         if layer is not None and (mask := mask_of(layer)) is not None:
             apply_mask(layer)
-            keep = mask.on(weight.device)
+            keep = mask.on(weight.device).view(weight.shape)
         scale, limit = self.observers.weight(node, weight)
         weight = fake_quantize_weight(weight, scale, limit, keep)
         y = (
@@ -126,7 +135,7 @@ class TrainingGraph:
         return self._store(node, training_steps(self.root, node.op.steps, x))
 
     def _keep_type(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
-        """Max pooling and reshapes: their input is on the grid already."""
+        """Max pooling and what only moves: their input is on the grid already."""
         return execute.run_node(self.root, node, (x,))
 
     def _dropout(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
@@ -137,6 +146,12 @@ class TrainingGraph:
 
     def _average(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
         return self._store(node, execute.average(x, node.op))
+
+    def _concat(self, node: fg.Node, *xs: torch.Tensor) -> torch.Tensor:
+        return self._store(node, torch.cat(xs, 1))
+
+    def _leaky(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        return self._store(node, execute.leaky(self.root, x, node.op))
 
     def _sum(self, node: fg.Node, *xs: torch.Tensor) -> torch.Tensor:
         op: Any = node.op

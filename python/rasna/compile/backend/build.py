@@ -8,7 +8,7 @@ import numpy as np
 
 from rasna import isa
 from rasna.errors import CompileError
-from rasna.graph import AnyOp, AvgPool, QuantGraph, Sum
+from rasna.graph import AnyOp, AvgPool, QuantGraph, Select, Sum
 from rasna.targets import Target
 
 from .average_lower import AverageLowering
@@ -24,6 +24,7 @@ from .residency import (
     wanted_geometries,
     window_of,
 )
+from .select_lower import FIXED_WORDS, SelectLowering, can_write, words_of_channel
 from .source import HostTensor, SourceLoader
 from .sum_lower import SumLowering
 from .window_lower import Sink, WindowLowering, emit_copy, emit_store
@@ -206,8 +207,9 @@ class Builder:
             plan = plan_window(window, self.target, limits)
             WindowLowering(self.emitter, self.map, window, plan, places[first], sink).run()
             return plan.describe(window, self.target)
-        if isinstance(op, Sum):
-            lowering = SumLowering(self.emitter, self.map, op, tensors, places, sink, limits)
+        if isinstance(op, (Sum, Select)):
+            kind = SumLowering if isinstance(op, Sum) else SelectLowering
+            lowering = kind(self.emitter, self.map, op, tensors, places, sink, limits)
         else:
             lowering = AverageLowering(
                 self.emitter, self.map, op, tensors[first], tensors[op.output], places[first],
@@ -266,6 +268,14 @@ class Builder:
         if window is None:
             shapes = [self.graph.tensors[n].shape for n in (*op.inputs, op.output)]
             rows = 1 if isinstance(op, Sum) else max(s[1] for s in shapes)
+            if isinstance(op, Select):
+                loaded = [n for n in op.inputs if places[n] is None]
+                whole = writes_resident or len(loaded) < len(op.inputs)
+                needed = FIXED_WORDS + words_of_channel(
+                    op, self.graph.tensors, loaded, None if whole else 1, writes_resident,
+                    self.target.slices,
+                )
+                return 0 if gap >= needed else None
             needed = 16 + len(shapes) * rows * max(row_words(s[2]) for s in shapes)
             if isinstance(op, Sum) and any(places.values()):
                 g = next(r for r in places.values() if r is not None).geometry
@@ -286,6 +296,8 @@ class Builder:
         best = None
         for g, cycles in self._candidates(number, op, readers[0]):
             if isinstance(op, AvgPool) and g.stripes != 1:
+                continue
+            if isinstance(op, Select) and not can_write(op, g):
                 continue
             if best is not None and cycles >= best[0]:
                 continue

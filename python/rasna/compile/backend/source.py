@@ -95,6 +95,11 @@ class SourceLoader:
             self._load_phases(host, region, rows)
         return region, block
 
+    def load_into(self, host: HostTensor, region: Region, rows: RowWindow) -> None:
+        """Load the channels of ``region``, whose memory is allocated; plain slots, no halo."""
+        self.fill_outside(region, rows)
+        self._load_plain(host, region, rows)
+
     def prepare_sink(self, region: Region) -> None:
         """FILL around a region that an operation is going to write row by row."""
         g = region.geometry

@@ -6,7 +6,17 @@ one, a reference for a parameter or constant. It adds nodes to the float graph, 
 ``problems.Refusal``.
 """
 
-from . import arithmetic, convolution, elementwise, pooling, shape  # noqa: F401
+from . import (  # noqa: F401
+    activation,
+    arithmetic,
+    channels,
+    convolution,
+    elementwise,
+    joining,
+    pooling,
+    resampling,
+    shape,
+)
 from .registry import BATCH, Value, find_handler
 
 __all__ = ["BATCH", "Value", "find_handler"]

@@ -45,7 +45,8 @@ def _sum(ctx, a: Value, b: Value, coefficient: float) -> Value:
     shapes = {a.shape, b.shape}
     if len(shapes) == 2:
         small, large = sorted(shapes, key=lambda s: torch.Size(s).numel())
-        broadcast = len(small) == len(large) == 3 and small == (large[0], 1, 1)
+        single = (large[0], *[1] * (len(large) - 1))
+        broadcast = len(large) in (2, 3) and small == single
         if not broadcast:
             raise Refusal(
                 f"adding {describe(a.shape)} and {describe(b.shape)} is not supported",

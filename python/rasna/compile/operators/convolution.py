@@ -1,4 +1,4 @@
-"""Conv2d, Linear and BatchNorm, as modules and functions."""
+"""Conv2d, Conv1d, Linear and BatchNorm, as modules and functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from torch import nn
 from ...graph import Padding
 from .. import floatgraph as fg
 from ..problems import Refusal
-from .registry import Value, describe, pair, register, register_module
+from .registry import Value, describe, pair, register, register_module, single
+from .rows import as_row, as_sequence
 
 
 def _constant(what: str, ref) -> None:
@@ -36,43 +37,81 @@ def _output(num_pixels: int, pad: int, kernel: int, stride: int, dilation: int) 
     return (num_pixels + pad - dilation * (kernel - 1) - 1) // stride + 1
 
 
-@register([F.conv2d, torch.conv2d])
-def conv2d(
-    ctx, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, padding_mode="zeros"
-):
-    """F.conv2d, with the padding_mode of nn.Conv2d."""
+def _convolution(
+    ctx, input: Value, weight, bias, stride, padding, dilation, groups, padding_mode
+) -> Value:
+    """A convolution of a map; of a sequence as one row, whose arguments come in pairs too."""
     _constant("a convolution", weight)
     _constant("a convolution", bias)
     if padding_mode not in ("zeros", "circular"):
         raise Refusal(
             f"padding_mode={padding_mode!r} is not supported", "use 'zeros' or 'circular'"
         )
+    shape = ctx.tensor(weight).shape
+    kernel = (1, shape[2]) if len(shape) == 3 else (shape[2], shape[3])
+    pad = _padding(padding, kernel, dilation)
+    height = _output(input.shape[1], pad.top + pad.bottom, kernel[0], stride[0], dilation[0])
+    width = _output(input.shape[2], pad.left + pad.right, kernel[1], stride[1], dilation[1])
+    op = fg.Conv(weight, bias, stride, dilation, groups, pad, padding_mode)
+    return ctx.add(op, [input], (shape[0], height, width))
+
+
+@register([F.conv2d, torch.conv2d])
+def conv2d(
+    ctx, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, padding_mode="zeros"
+):
+    """F.conv2d, with the padding_mode of nn.Conv2d."""
     if len(input.shape) != 3:
         raise Refusal(
             f"a convolution of {describe(input.shape)} is not supported",
             "give it (batch, channels, height, width)",
         )
-    channels, _, kh, kw = ctx.tensor(weight).shape
-    stride, dilation = pair(stride), pair(dilation)
-    pad = _padding(padding, (kh, kw), dilation)
-    height = _output(input.shape[1], pad.top + pad.bottom, kh, stride[0], dilation[0])
-    width = _output(input.shape[2], pad.left + pad.right, kw, stride[1], dilation[1])
-    op = fg.Conv(weight, bias, stride, dilation, groups, pad, padding_mode)
-    return ctx.add(op, [input], (channels, height, width))
+    return _convolution(
+        ctx, input, weight, bias, pair(stride), padding, pair(dilation), groups, padding_mode
+    )
+
+
+@register([F.conv1d, torch.conv1d])
+def conv1d(
+    ctx, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, padding_mode="zeros"
+):
+    """F.conv1d, with the padding_mode of nn.Conv1d: a convolution of one row."""
+    if len(input.shape) != 2:
+        raise Refusal(
+            f"a 1-d convolution of {describe(input.shape)} is not supported",
+            "give it (batch, channels, length)",
+        )
+    if not isinstance(padding, str):
+        padding = (0, single(padding))
+    row = _convolution(
+        ctx, as_row(ctx, input), weight, bias, (1, single(stride)), padding,
+        (1, single(dilation)), groups, padding_mode,
+    )  # fmt: skip
+    return as_sequence(ctx, row)
 
 
 @register_module(nn.Conv2d)
 def conv2d_module(ctx, module, path, input):
     """nn.Conv2d."""
-    if type(module)._conv_forward is not nn.Conv2d._conv_forward:
+    return conv2d(ctx, input, *_arguments(module, path, nn.Conv2d))
+
+
+@register_module(nn.Conv1d)
+def conv1d_module(ctx, module, path, input):
+    """nn.Conv1d."""
+    return conv1d(ctx, input, *_arguments(module, path, nn.Conv1d))
+
+
+def _arguments(module, path: str, kind: type) -> tuple:
+    if type(module)._conv_forward is not kind._conv_forward:  # type: ignore[attr-defined]
         raise Refusal(
             f"{type(module).__name__} with a _conv_forward of its own is not supported",
             "write it in forward",
         )
     bias = None if module.bias is None else fg.Param(f"{path}.bias")
-    return conv2d(
-        ctx, input, fg.Param(f"{path}.weight"), bias, module.stride, module.padding,
-        module.dilation, module.groups, module.padding_mode,
+    return (
+        fg.Param(f"{path}.weight"), bias, module.stride, module.padding, module.dilation,
+        module.groups, module.padding_mode,
     )  # fmt: skip
 
 
@@ -112,10 +151,11 @@ def batch_norm(
         )
     for ref in (running_mean, running_var, weight, bias):
         _constant("batch normalisation", ref)
-    if len(input.shape) not in (1, 3):
+    if len(input.shape) > 3:
         raise Refusal(
             f"batch normalisation of {describe(input.shape)} is not supported",
-            "apply it to (batch, channels, height, width) or (batch, features)",
+            "apply it to (batch, channels, height, width), (batch, channels, length) "
+            "or (batch, features)",
         )
     step = fg.BatchNorm(running_mean, running_var, weight, bias, eps, path)
     return ctx.add(fg.Affine((step,)), [input], input.shape)
@@ -123,7 +163,7 @@ def batch_norm(
 
 @register_module(nn.BatchNorm2d, nn.BatchNorm1d)
 def batch_norm_module(ctx, module, path, input):
-    """nn.BatchNorm2d and nn.BatchNorm1d (the latter on feature vectors)."""
+    """nn.BatchNorm2d and nn.BatchNorm1d (the latter on feature vectors and sequences)."""
     refs = [
         None if getattr(module, name) is None else fg.Param(f"{path}.{name}")
         for name in ("running_mean", "running_var", "weight", "bias")

@@ -65,7 +65,7 @@ def hardtanh_module(ctx, module, path, input):
     return clamp(ctx, input, module.min_val, module.max_val)
 
 
-@register([F.dropout, F.dropout2d, F.alpha_dropout, F.feature_alpha_dropout])
+@register([F.dropout, F.dropout1d, F.dropout2d, F.alpha_dropout, F.feature_alpha_dropout])
 def dropout(ctx, input, p=0.5, training=True, inplace=False):
     """Dropout: nothing happens in eval."""
     if training and not ctx.training and p > 0:

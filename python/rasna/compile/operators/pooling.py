@@ -1,4 +1,4 @@
-"""Max pooling, average pooling in all its spellings, mean over H and W."""
+"""Max pooling, average pooling in all its spellings, mean over H and W; 1-d forms as one row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from torch import nn
 
 from .. import floatgraph as fg
 from ..problems import Refusal
-from .registry import Value, describe, pair, register, register_module
+from .registry import Value, describe, pair, register, register_module, single
+from .rows import as_row, as_sequence
 
 
 def _check_map(what: str, input: Value) -> None:
@@ -19,6 +20,14 @@ def _check_map(what: str, input: Value) -> None:
         )
 
 
+def _check_sequence(what: str, input: Value) -> None:
+    if len(input.shape) != 2:
+        raise Refusal(
+            f"1-d {what} of {describe(input.shape)} is not supported",
+            "give it (batch, channels, length)",
+        )
+
+
 @register([F.max_pool2d, torch.max_pool2d, F.max_pool2d_with_indices])
 def max_pool2d(
     ctx, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
@@ -26,12 +35,42 @@ def max_pool2d(
 ):  # fmt: skip
     """F.max_pool2d without indices."""
     _check_map("max pooling", input)
-    if return_indices or not isinstance(ctx.real, torch.Tensor):
-        raise Refusal("max pooling with return_indices=True is not supported", "drop the indices")
+    _check_no_indices(ctx, return_indices)
     kernel = pair(kernel_size)
     stride = pair(stride) if stride not in (None, [], ()) else kernel
     op = fg.MaxPool(kernel, stride, pair(padding), pair(dilation), bool(ceil_mode))
     return ctx.add(op, [input], tuple(ctx.real.shape[1:]))
+
+
+@register([F.max_pool1d, torch.max_pool1d, F.max_pool1d_with_indices])
+def max_pool1d(
+    ctx, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+    return_indices=False,
+):  # fmt: skip
+    """F.max_pool1d without indices."""
+    _check_sequence("max pooling", input)
+    _check_no_indices(ctx, return_indices)
+    kernel = single(kernel_size)
+    stride = single(stride) if stride not in (None, [], ()) else kernel
+    op = fg.MaxPool(
+        (1, kernel), (1, stride), (0, single(padding)), (1, single(dilation)), bool(ceil_mode)
+    )
+    shape = (input.shape[0], 1, ctx.real.shape[2])
+    return as_sequence(ctx, ctx.add(op, [as_row(ctx, input)], shape))
+
+
+def _check_no_indices(ctx, return_indices) -> None:
+    if return_indices or not isinstance(ctx.real, torch.Tensor):
+        raise Refusal("max pooling with return_indices=True is not supported", "drop the indices")
+
+
+@register_module(nn.MaxPool1d)
+def max_pool1d_module(ctx, module, path, input):
+    """nn.MaxPool1d."""
+    return max_pool1d(
+        ctx, input, module.kernel_size, module.stride, module.padding, module.dilation,
+        module.ceil_mode, module.return_indices,
+    )  # fmt: skip
 
 
 @register_module(nn.MaxPool2d)
@@ -55,6 +94,25 @@ def adaptive_max_pool2d(ctx, input, output_size, return_indices=False):
         )
     kernel = tuple(n // m for n, m in zip(input.shape[1:], size, strict=True))
     return max_pool2d(ctx, input, kernel, return_indices=return_indices)
+
+
+@register([F.adaptive_max_pool1d, F.adaptive_max_pool1d_with_indices])
+def adaptive_max_pool1d(ctx, input, output_size, return_indices=False):
+    """F.adaptive_max_pool1d where every window has the same size."""
+    _check_sequence("max pooling", input)
+    length, size = input.shape[1], single(output_size)
+    if length % size:
+        raise Refusal(
+            f"adaptive max pooling from {length} to {size} is not supported",
+            "use an output size that divides the input size",
+        )
+    return max_pool1d(ctx, input, length // size, return_indices=return_indices)
+
+
+@register_module(nn.AdaptiveMaxPool1d)
+def adaptive_max_pool1d_module(ctx, module, path, input):
+    """nn.AdaptiveMaxPool1d."""
+    return adaptive_max_pool1d(ctx, input, module.output_size, module.return_indices)
 
 
 @register_module(nn.AdaptiveMaxPool2d)
@@ -101,6 +159,20 @@ def adaptive_avg_pool2d(ctx, input, output_size):
     height, width = _output_size(output_size, input)
     rows = _adaptive_windows(input.shape[1], height)
     return _average(ctx, input, rows, _adaptive_windows(input.shape[2], width))
+
+
+@register([F.adaptive_avg_pool1d])
+def adaptive_avg_pool1d(ctx, input, output_size):
+    """F.adaptive_avg_pool1d, any output size."""
+    _check_sequence("average pooling", input)
+    columns = _adaptive_windows(input.shape[1], single(output_size))
+    return as_sequence(ctx, _average(ctx, as_row(ctx, input), [(0, 1)], columns))
+
+
+@register_module(nn.AdaptiveAvgPool1d)
+def adaptive_avg_pool1d_module(ctx, module, path, input):
+    """nn.AdaptiveAvgPool1d."""
+    return adaptive_avg_pool1d(ctx, input, module.output_size)
 
 
 @register_module(nn.AdaptiveAvgPool2d)
@@ -152,9 +224,33 @@ def avg_pool2d_module(ctx, module, path, input):
     )  # fmt: skip
 
 
+@register([F.avg_pool1d])
+def avg_pool1d(
+    ctx, input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
+):
+    """F.avg_pool1d."""
+    _check_sequence("average pooling", input)
+    kernel = single(kernel_size)
+    stride = single(stride) if stride not in (None, [], ()) else kernel
+    columns, divisors = _windows(
+        ctx.real.shape[2], input.shape[1], kernel, stride, single(padding), count_include_pad
+    )
+    row = _average(ctx, as_row(ctx, input), [(0, 1)], columns, [1.0], divisors)
+    return as_sequence(ctx, row)
+
+
+@register_module(nn.AvgPool1d)
+def avg_pool1d_module(ctx, module, path, input):
+    """nn.AvgPool1d."""
+    return avg_pool1d(
+        ctx, input, module.kernel_size, module.stride, module.padding, module.ceil_mode,
+        module.count_include_pad,
+    )  # fmt: skip
+
+
 @register([torch.mean], ["mean"])
 def mean(ctx, input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Mean over H, W or both; ``x.mean(3).mean(2)`` becomes one average."""
+    """Mean over H, W or both, or the length; ``x.mean(3).mean(2)`` becomes one average."""
     source, axes = _map_behind(ctx, input)
     rank = len(axes) + 1
     dims = [dim] if isinstance(dim, int) else list(dim or range(rank))
@@ -189,6 +285,8 @@ def _map_behind(ctx, input: Value) -> tuple[Value | None, list[int]]:
             if len(source.shape) == 3 and source.shape[rest] == 1:
                 if tuple(source.shape[a] for a in axes) == input.shape:
                     return source, axes
+    if len(input.shape) == 2:
+        return as_row(ctx, input), [0, 2]
     return None, list(range(len(input.shape)))
 
 

@@ -61,6 +61,11 @@ def pair(value: Any) -> tuple[int, int]:
     return (items[0], items[0]) if len(items) == 1 else (items[0], items[1])
 
 
+def single(value: Any) -> int:
+    """The number of an int, or of a sequence of one."""
+    return int(value) if isinstance(value, int) else int(value[0])
+
+
 def describe(shape: tuple[int, ...]) -> str:
     """A shape as users see it, batch first: ``(batch, 3, 8, 8)``."""
     return f"({', '.join(['batch', *map(str, shape)])})"

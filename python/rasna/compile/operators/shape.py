@@ -5,11 +5,13 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from .. import floatgraph as fg
 from ..problems import Refusal
+from .channels import pick
 from .registry import BATCH, Value, describe, register, register_module
 
 _FLATTEN = "use torch.flatten(x, 1)"
@@ -77,13 +79,52 @@ def unflatten_module(ctx, module, path, input):
 
 @register([operator.getitem])
 def getitem(ctx, input, index):
-    """x.shape[1], x.size()[2:], and x[:, :, None, None]; real indexing is refused."""
+    """x.shape[1], x.size()[2:], x[:, :, None, None] and x[:, some channels]."""
     if isinstance(input, (tuple, list)):
         return input[index]
-    items = index if isinstance(index, tuple) else (index,)
-    if any(not (i is None or i is Ellipsis or i == slice(None)) for i in items):
-        raise Refusal("indexing a tensor is not supported", "compute all of it")
+    items = list(index) if isinstance(index, tuple) else [index]
+    if Ellipsis in [i for i in items if i is None or i is Ellipsis or isinstance(i, int)]:
+        at = next(n for n, i in enumerate(items) if i is Ellipsis)
+        given = sum(i is not None for i in items) - 1
+        items[at : at + 1] = [slice(None)] * (len(input.shape) + 1 - given)
+    wanted = [i for i in items if i is not None]
+    for dim, item in enumerate(wanted):
+        size = ctx.batch if dim == 0 else input.shape[dim - 1]
+        if dim != 1 and not _is_all(item, size):
+            raise Refusal(
+                f"indexing dimension {dim} of {describe(input.shape)} is not supported",
+                "only channels, dimension 1, can be picked; compute all of it",
+            )
+    if len(wanted) > 1 and not _is_all(wanted[1], input.shape[0]):
+        input = pick(ctx, input, _numbers(ctx, wanted[1], input.shape[0]))
     return _reshape(ctx, input, "indexing")
+
+
+def _is_all(item: Any, size: int) -> bool:
+    """Whether a slice takes everything."""
+    if not isinstance(item, slice):
+        return False
+    parts = (item.start, item.stop, item.step)
+    if not all(part is None or isinstance(part, int) for part in parts):
+        return False
+    return range(size)[item] == range(size)
+
+
+def _numbers(ctx, item: Any, count: int) -> np.ndarray:
+    """The channels that an index means: a slice, a number, a list or a constant tensor."""
+    if isinstance(item, (fg.Param, fg.Const, fg.Derived)):
+        item = ctx.tensor(item).numpy()
+    if isinstance(item, slice):
+        parts = (item.start, item.stop, item.step)
+        if all(part is None or isinstance(part, int) for part in parts):
+            return np.arange(count)[item]
+    elif not isinstance(item, Value):
+        found = np.arange(count)[np.asarray(item)]
+        if found.ndim <= 1:
+            return found
+    raise Refusal(
+        f"indexing channels with {item} is not supported", "use a constant slice, number or list"
+    )
 
 
 @register([], ["size"])

@@ -12,6 +12,7 @@ from .fold_clamp import fold_clamp
 from .hoist_clamp import hoist_clamp
 from .merge_affine import merge_affine
 from .merge_reshape import merge_reshape
+from .sink_reshape import sink_reshape
 
 Pass = Callable[[FloatGraph], None]
 
@@ -19,6 +20,8 @@ PASSES: tuple[Pass, ...] = (
     drop_dropout,
     merge_reshape,
     remove_dead_code,
+    sink_reshape,
+    merge_reshape,
     merge_affine,
     hoist_clamp,
     fold_clamp,
@@ -39,5 +42,5 @@ def simplify(graph: FloatGraph, passes: Sequence[Pass] = PASSES) -> FloatGraph:
 
 __all__ = [
     "PASSES", "Pass", "check", "drop_dropout", "fold_clamp", "hoist_clamp", "merge_affine",
-    "merge_reshape", "remove_dead_code", "simplify",
+    "merge_reshape", "remove_dead_code", "simplify", "sink_reshape",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import math
 
 from .. import floatgraph as fg
 
-_INPUTS = {fg.Input: 0, fg.Opaque: 0}  # all others but Sum have one
+_INPUTS = {fg.Input: 0, fg.Opaque: 0}  # all others but Sum and Concat have one
 
 
 def check(graph: fg.FloatGraph, after: str) -> None:
@@ -35,6 +35,8 @@ def _complaint(graph: fg.FloatGraph, name: str, node: fg.Node, seen: set[str]) -
         return f"reads {', '.join(unknown)} before they are computed"
     if node.name != name:
         return f"is called {node.name} too"
+    if isinstance(op, fg.Concat) and node.inputs:
+        return _shape_complaint(node, [graph.nodes[i].shape for i in node.inputs])
     wanted = len(op.coefficients) if isinstance(op, fg.Sum) else _INPUTS.get(type(op), 1)
     if len(node.inputs) != wanted:
         return f"has {len(node.inputs)} inputs where {wanted} are needed"
@@ -48,15 +50,26 @@ def _complaint(graph: fg.FloatGraph, name: str, node: fg.Node, seen: set[str]) -
 
 def _shape_complaint(node: fg.Node, inputs: list[tuple[int, ...]]) -> str:
     op, shape = node.op, node.shape
-    if isinstance(op, (fg.Affine, fg.Clamp, fg.Dropout)) and shape != inputs[0]:
+    if isinstance(op, fg.Concat):
+        sizes = {i[1:] for i in inputs}
+        if sizes != {shape[1:]} or shape[0] != sum(i[0] for i in inputs):
+            return f"joins the shapes {inputs} to {shape}"
+    if isinstance(op, fg.Select):
+        count, rows, columns = op.channels.shape
+        spatial = (1, 1)[: 3 - len(shape)] + inputs[0][1:]
+        wanted = tuple(n * f for n, f in zip(spatial, (rows, columns), strict=True))
+        if shape[0] != count or (1, 1)[: 3 - len(shape)] + shape[1:] != wanted:
+            return f"turns the shape {inputs[0]} into {shape}"
+    if isinstance(op, (fg.Affine, fg.Clamp, fg.Dropout, fg.Leaky)) and shape != inputs[0]:
         return f"turns the shape {inputs[0]} into {shape}"
     if isinstance(op, fg.Reshape) and math.prod(shape) != math.prod(inputs[0]):
         return f"turns the shape {inputs[0]} into {shape}"
     if isinstance(op, fg.Sum):
-        bad = [i for i in inputs if i not in (shape, (shape[0], 1, 1))]
+        single = (shape[0], *[1] * (len(shape) - 1))
+        bad = [i for i in inputs if i not in (shape, single)]
         if bad:
             return f"adds the shape {bad[0]} to {shape}"
-    if isinstance(op, (fg.Conv, fg.MaxPool, fg.AvgPool)):
+    if isinstance(op, (fg.Conv, fg.MaxPool, fg.AvgPool, fg.Unshuffle)):
         if len(inputs[0]) != 3 or len(shape) != 3:
             return f"turns the shape {inputs[0]} into {shape}"
     if isinstance(op, fg.Linear) and (len(inputs[0]) != 1 or len(shape) != 1):

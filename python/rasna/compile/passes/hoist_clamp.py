@@ -1,12 +1,12 @@
-"""A clamp behind max pooling is moved before it, where the layer in front can do it.
+"""A clamp behind max pooling or data movement is moved before it, where the layer there can do it.
 
 relu(max_pool(conv(x))) equals max_pool(relu(conv(x))), and in the second form the stored
 result of the convolution is unsigned: one bit more for the same range.
 
-Matches: a Clamp behind a chain of MaxPool and Reshape nodes without other readers, in
-front of which is a Conv, Linear, Affine, Sum or AvgPool without other readers. Does: puts
-the Clamp right behind the latter. A chain that starts at an input or at a value with
-several readers stays as it is.
+Matches: a Clamp behind a chain of MaxPool, Select, Unshuffle and Reshape nodes without other
+readers, in front of which is a Conv, Linear, Affine, Sum, AvgPool, Concat or Leaky without
+other readers. Does: puts the Clamp right behind the latter. A chain that starts at an input or
+at a value with several readers stays as it is.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from ..floatgraph import (
     Affine,
     AvgPool,
     Clamp,
+    Concat,
     Conv,
     FloatGraph,
+    Leaky,
     Linear,
     MaxPool,
     Node,
     Reshape,
+    Select,
     Sum,
+    Unshuffle,
 )
 
 
@@ -40,10 +44,10 @@ def _producer(graph: FloatGraph, clamp: Node) -> Node | None:
     users = graph.users()
     current = graph.nodes[clamp.inputs[0]]
     while graph.only_user(current.name, users) is not None:
-        if isinstance(current.op, (Conv, Linear, Affine, Sum, AvgPool)):
+        if isinstance(current.op, (Conv, Linear, Affine, Sum, AvgPool, Concat, Leaky)):
             return current
         moves = isinstance(current.op, Reshape) or (
-            isinstance(current.op, MaxPool) and current.op.clamp == UNBOUNDED
+            isinstance(current.op, (MaxPool, Select, Unshuffle)) and current.op.clamp == UNBOUNDED
         )
         if not moves:
             return None

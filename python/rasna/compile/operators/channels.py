@@ -1,0 +1,140 @@
+"""Slices, chunks, shuffles and permutations of channels: the same numbers in other channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from .. import floatgraph as fg
+from ..problems import Refusal
+from .registry import Value, describe, register, register_module
+
+
+def pick(ctx, input: Value, channels: Sequence[int] | np.ndarray, suffix: str = "") -> Value:
+    """These channels of a map, sequence or vector, in this order."""
+    numbers = np.array(channels, np.int64).reshape(-1, 1, 1)
+    if len(input.shape) > 3 or not len(numbers):
+        raise Refusal(
+            f"picking {len(numbers)} channels of {describe(input.shape)} is not supported",
+            "pick channels of (batch, channels, height, width)",
+        )
+    if np.array_equal(numbers.ravel(), np.arange(input.shape[0])):
+        return input
+    return ctx.add(fg.Select(numbers), [input], (len(numbers), *input.shape[1:]), suffix)
+
+
+def check_dimension(input: Value, dim: Any, what: str) -> None:
+    """Refuse everything but the channels."""
+    along = int(dim) % (len(input.shape) + 1)
+    if along != 1:
+        raise Refusal(
+            f"{what} of {describe(input.shape)} along dimension {along} is not supported",
+            "only the channels, dimension 1, can be taken apart",
+        )
+
+
+@register(
+    [torch.chunk, torch.split, torch.tensor_split], ["chunk", "split", "tensor_split"]
+)
+def chunk(ctx, input, *args, dim=0, **kwargs):
+    """chunk, split and tensor_split along the channels; the sizes are those that PyTorch gave."""
+    check_dimension(input, args[1] if len(args) > 1 else dim, "chunk or split")
+    parts, first = [], 0
+    for real in ctx.real:
+        parts.append(pick(ctx, input, np.arange(first, first + real.shape[1])))
+        first += real.shape[1]
+    return tuple(parts)
+
+
+@register([torch.narrow], ["narrow"])
+def narrow(ctx, input, dim, start, length):
+    """torch.narrow along the channels."""
+    check_dimension(input, dim, "narrow")
+    first = int(start) % input.shape[0]
+    return pick(ctx, input, np.arange(first, first + int(length)))
+
+
+@register([torch.index_select], ["index_select"])
+def index_select(ctx, input, dim, index):
+    """torch.index_select along the channels with constant numbers."""
+    check_dimension(input, dim, "index_select")
+    if isinstance(index, Value):
+        raise Refusal("index_select with a computed index is not supported", "use a constant")
+    return pick(ctx, input, ctx.tensor(index).numpy() % input.shape[0])
+
+
+@register([torch.flip], ["flip"])
+def flip(ctx, input, *dims, **kwargs):
+    """torch.flip of the channels, as from BGR to RGB."""
+    given = dims or (kwargs["dims"],)
+    for dim in given[0] if isinstance(given[0], (tuple, list)) else given:
+        check_dimension(input, dim, "flip")
+    return pick(ctx, input, np.arange(input.shape[0])[::-1])
+
+
+@register([torch.channel_shuffle, torch.native_channel_shuffle])
+def channel_shuffle(ctx, input, groups):
+    """F.channel_shuffle."""
+    channels = np.arange(input.shape[0]).reshape(int(groups), -1).T
+    return pick(ctx, input, channels.ravel())
+
+
+@register_module(nn.ChannelShuffle)
+def channel_shuffle_module(ctx, module, path, input):
+    """nn.ChannelShuffle."""
+    return channel_shuffle(ctx, input, module.groups)
+
+
+# ---- permutations of dimensions -----------------------------------------------------------
+
+
+@register([torch.permute], ["permute"])
+def permute(ctx, input, *dims):
+    """torch.permute that moves parts of the channels, as in a shuffle by view and permute."""
+    order = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
+    return _permute(ctx, input, [int(d) % (len(input.shape) + 1) for d in order])
+
+
+@register(
+    [torch.transpose, torch.swapaxes, torch.swapdims], ["transpose", "swapaxes", "swapdims"]
+)
+def transpose(ctx, input, dim0, dim1):
+    """torch.transpose, as in a shuffle by view and transpose."""
+    order = list(range(len(input.shape) + 1))
+    a, b = int(dim0), int(dim1)
+    order[a], order[b] = order[b], order[a]
+    return _permute(ctx, input, order)
+
+
+def _permute(ctx, input: Value, order: list[int]) -> Value:
+    shape = tuple(ctx.real.shape[1:])
+    moved = [d for d in order if d == 0 or input.shape[d - 1] > 1]
+    if order[0] == 0 and moved == sorted(moved):  # only dimensions of size 1 change places
+        return input if shape == input.shape else ctx.add(fg.Reshape(), [input], shape)
+    base: Value | None = input if order[0] == 0 else None
+    while base is not None:
+        channels = _moved_channels(input.shape, base.shape, [d - 1 for d in order[1:]])
+        if channels is not None and len(base.shape) <= 3:
+            picked = pick(ctx, base, channels, "_channels")
+            return ctx.add(fg.Reshape(), [picked], shape) if picked.shape != shape else picked
+        node = ctx.graph.nodes[base.name]
+        base = ctx.value(node.inputs[0]) if isinstance(node.op, fg.Reshape) else None
+    raise Refusal(
+        f"a permutation {tuple(order)} of {describe(input.shape)} is not supported",
+        "only channels can be moved, also parts of them after a view; give and take "
+        "channel-last arrays with channel_last=True instead",
+    )
+
+
+def _moved_channels(
+    shape: tuple[int, ...], base: tuple[int, ...], order: list[int]
+) -> np.ndarray | None:
+    """Channels of a map of shape ``base``, seen as ``shape`` and permuted; None if pixels move."""
+    lead = len(shape) - (len(base) - 1)
+    if lead < 1 or shape[lead:] != base[1:] or order[lead:] != list(range(lead, len(shape))):
+        return None
+    return np.arange(base[0]).reshape(shape[:lead]).transpose(order[:lead]).ravel()
