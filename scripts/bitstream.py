@@ -23,7 +23,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from bitstream_preflight import Tool, check, report
+from bitstream_preflight import Finding, Tool, check, report, unknown_licence
+from bitstream_probe import probe
 from bitstream_reports import over_used, parse_timing, parse_utilisation, reason_of
 from bitstream_settings import (
     HLS_TOOLS,
@@ -225,6 +226,16 @@ class Flow:
         return summary
 
 
+def preflight(board: Board, hls: str, out: Path) -> tuple[list[Finding], dict[str, Tool | None]]:
+    """All findings and the tools; Vivado is asked only when nothing else is missing."""
+    findings, tools = check(board, hls, out)
+    vivado = tools["vivado"]
+    if vivado is None or not all(f.ok for f in findings):
+        return [*findings, unknown_licence(board)], tools
+    print("asking Vivado for the part, the board files and the licence", flush=True)
+    return findings + probe(board, vivado, out / "bitstream" / board.name), tools
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("board", help=", ".join(board_names()))
@@ -239,7 +250,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         board = load_board(options.board)
         out = options.out.resolve()
-        findings, tools = check(board, options.hls, out)
+        findings, tools = preflight(board, options.hls, out)
         failed = not all(f.ok for f in findings)
         print(report(findings, board, options.hls), file=sys.stderr if failed else sys.stdout)
         print(NOT_RUN, file=sys.stderr if failed else sys.stdout, flush=True)

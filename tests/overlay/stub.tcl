@@ -21,6 +21,12 @@ proc get_board_parts {part} { expr {[option STUB_BOARD_PART $part] eq $part ? "b
 
 proc create_project {project directory args} {
     need {$::project eq ""} "a project is open"
+    if {$project eq "-in_memory"} {
+        need {$directory eq "-part" && [llength $args] == 1} "create_project -in_memory -part PART"
+        set ::project memory
+        record create_project -in_memory part=[lindex $args 0]
+        return
+    }
     need {[lindex $args 0] eq "-part" && [lindex $args 2] eq "-force"} "create_project NAME DIR -part PART -force"
     file mkdir $directory
     close [open $directory/$project.xpr w]
@@ -328,6 +334,16 @@ proc write_bitstream {flag file} {
     need {[info exists ::done(open)] && $::done(open) eq "impl_1"} "no implementation is open"
     write_report $file bits
     record write_bitstream [file tail $file]
+}
+
+# The probe of the preflight: the licence is looked up when synthesis begins
+proc read_verilog {file} { current_project; need {[file exists $file]} "$file does not exist"; record read_verilog [file tail $file] }
+proc synth_design {args} {
+    need {$::project eq "memory" && [llength $args] == 4} "synth_design -top TOP -part PART in memory"
+    record synth_design $args
+    if {[option STUB_LICENCE 1] ne "1"} {
+        error "ERROR: \[Common 17-345\] A valid license was not found for feature 'Synthesis' and/or device '[lindex $args 3]'."
+    }
 }
 
 # Vitis HLS --------------------------------------------------------------------------------------
