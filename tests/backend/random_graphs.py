@@ -188,7 +188,7 @@ class GraphMaker:
             base = np.arange(low, int(self.rng.integers(low, count)) + 1)
         else:
             base = self.rng.permutation(count)
-        if rh * rw > 1 and kind == "shuffled":  # pixel shuffle
+        if kind == "shuffled" and 1 < rh * rw <= count:  # pixel shuffle
             n = count // (rh * rw)
             channels = np.arange(n * rh * rw).reshape(n, rh, rw)
         else:
