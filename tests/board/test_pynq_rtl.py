@@ -125,7 +125,10 @@ def test_a_bus_error_names_the_instruction(rtl_board, overlay_files):
         runtime.selfcheck()
 
 
-def test_slow_memory_is_a_timeout_and_a_soft_reset_recovers(rtl_board, overlay_files):
+def test_slow_memory_is_a_timeout_and_a_soft_reset_recovers(
+    rtl_board, overlay_files, monkeypatch
+):
+    monkeypatch.setattr(board_machine, "_RESET_SECONDS", 60)  # simulated cycles take their time
     device = rtl_board()
     with conv_sample().program.to_runtime(bit(overlay_files)) as runtime:
         device.machine.set_bus(latency_cycles=100_000)

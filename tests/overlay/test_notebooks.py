@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,7 +14,7 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 RUNTIME = ROOT / "build" / "rasna-pynq-z2.so"
 
 
-def execute(path: Path, folder: Path) -> str:
+def execute(path: Path, folder: Path, **variables: str) -> str:
     """Run a notebook in ``folder``; all that it printed. Raises on the first cell that fails."""
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
@@ -26,6 +27,7 @@ def execute(path: Path, folder: Path) -> str:
         RASNA_FOLDER=str(folder), RASNA_RUNTIME=str(RUNTIME), RASNA_EPOCHS="4",
         MPLBACKEND="module://matplotlib_inline.backend_inline",
         PYTHONPATH=os.pathsep.join([str(ROOT / "python"), before.get("PYTHONPATH", "")]),
+        **variables,
     )
     try:
         client = nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3")
@@ -67,6 +69,43 @@ def test_pictures_of_a_folder_are_classified(folder):
     right = [line for line in lines if line.split("_label_")[1][0] == line.split(": ")[1]]
     assert len(lines) == 12 and len(right) >= 9
     assert "pictures: 1" in printed
+
+
+CAMERA = """
+import numpy as np
+
+
+class VideoCapture:
+    def __init__(self, index):
+        assert index == 0
+
+    def read(self):
+        data = np.load("digits_test.npz")
+        gray = (data["images"][0, 2:-2, 2:-2, 0] * 255).astype(np.uint8)
+        frame = np.full((160, 240, 3), 99, np.uint8)  # the middle square is the picture
+        frame[:, 40:200] = np.kron(gray, np.ones((20, 20), np.uint8))[..., None]
+        return SEEN, frame
+
+    def release(self):
+        print("camera released")
+"""
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_picture_of_the_camera_is_classified(seen, folder):
+    """cv2 is one of our own here, with a camera that sees the first test image, or nothing."""
+    (folder / "cv2.py").write_text(CAMERA.replace("SEEN", str(seen)))
+    label = int(np.load(folder / "digits_test.npz")["labels"][0])
+    try:
+        if seen:
+            printed = execute(NOTEBOOKS[2], folder, RASNA_CAMERA="1")
+            assert f"camera: {label}\n" in printed and "camera released" in printed
+            assert "1 pictures" in printed and "pictures: 1" in printed
+        else:
+            with pytest.raises(Exception, match="no picture from the camera: is it connected"):
+                execute(NOTEBOOKS[2], folder, RASNA_CAMERA="1")
+    finally:
+        (folder / "cv2.py").unlink()
 
 
 def test_the_notebooks_are_stored_without_outputs():
