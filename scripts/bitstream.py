@@ -82,7 +82,8 @@ class Flow:
             forced = forced or stage == first
             key = self._key(stage, key, settings_path)
             stamp = self.work / f"{stage}.stamp"
-            if not forced and stamp.exists() and stamp.read_text() == key:
+            same = stamp.exists() and stamp.read_text() == key
+            if not forced and same and self._is_there(stage):
                 self.echo(f"{stage}: up to date")
             else:
                 stamp.unlink(missing_ok=True)
@@ -93,6 +94,19 @@ class Flow:
             if stage == "kernel":
                 settings_path.write_text(self._settings(self._sources()))
         return self._collect()
+
+    def _is_there(self, stage: str) -> bool:
+        """Whether what a stage leaves to the next ones is on the disk."""
+        results = {
+            "package": [self.work / "ip" / "component.xml"],
+            "design": [self.work / "project" / "rasna.xpr"],
+            "synthesis": [self.work / "utilization_synthesis.rpt"],
+            "implementation": [
+                self.work / name for name in ("rasna.bit", "timing.rpt", "utilization.rpt")
+            ],
+        }
+        files = results.get(stage) or self._kernel_files()
+        return bool(files) and all(path.exists() for path in files)
 
     def _settings(self, sources: list[Path]) -> str:
         return settings_tcl(settings(self.board, self.hls, self.work, sources, self.jobs))
@@ -188,12 +202,18 @@ class Flow:
         with open(log, "w") as file:
             done = subprocess.run(command, cwd=self.work, stdout=file, stderr=subprocess.STDOUT)
         if done.returncode:
-            why = reason_of(log.read_text(errors="replace"))
+            why = reason_of(log.read_text(errors="replace") + self._log_of_run(stage))
             timing = self.work / "timing.rpt"
             if stage == "implementation" and timing.exists():
                 slacks = parse_timing(timing.read_text(), "timing.rpt")
                 why = self._slack(slacks) if not slacks["met"] else why
             raise BitstreamError(self._failed(stage, why))
+
+    def _log_of_run(self, stage: str) -> str:
+        """Vivado runs synthesis and implementation in processes with logs of their own."""
+        run = {"synthesis": "synth_1", "implementation": "impl_1"}.get(stage, "")
+        path = self.work / "project" / "rasna.runs" / run / "runme.log"
+        return "\n" + path.read_text(errors="replace") if run and path.exists() else ""
 
     def _failed(self, stage: str, why: str) -> str:
         return f"{stage} failed: {why}\n  the whole log: {self.work / stage}.log"

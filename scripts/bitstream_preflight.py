@@ -27,10 +27,12 @@ INSTEAD = """what can be done without these tools:
       the simulator: the same bits, fast
   make sim-rtl-so TARGET={target}
       the RTL and its cycle-accurate simulator, with open tools
-  make bitstream BOARD={board} HLS=hlsc
-      Vivado alone, without Vitis HLS
-  make bitstream BOARD={board} on another computer that has the tools
+{hlsc}  make bitstream BOARD={board}{option} on another computer that has the tools
       then copy build/rasna-{board}.bit, .hwh and .json"""
+
+INSTEAD_OF_VITIS = """  make bitstream BOARD={board} HLS=hlsc
+      Vivado alone, without Vitis HLS
+"""
 
 
 @dataclass(frozen=True)
@@ -180,5 +182,9 @@ def report(findings: list[Finding], board: Board, hls: str) -> str:
     lines += [str(f) for f in findings]
     if missing:
         lines.append(f"{len(missing)} missing: " + ", ".join(f.what for f in missing))
-        lines.append(INSTEAD.format(target=board.target, board=board.name))
+        hlsc = INSTEAD_OF_VITIS.format(board=board.name) if hls == "vitis" else ""
+        option = "" if hls == "vitis" else f" HLS={hls}"
+        lines.append(INSTEAD.format(
+            target=board.target, board=board.name, hlsc=hlsc, option=option
+        ))
     return "\n".join(lines)

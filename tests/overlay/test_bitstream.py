@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -13,9 +14,12 @@ import time
 
 import bitstream
 import bitstream_preflight as preflight
+import build_rtl
+import build_sim
+import overlay_flow
 import pytest
 from bitstream_reports import over_used, parse_timing, parse_utilisation, reason_of
-from bitstream_settings import BitstreamError, load_board
+from bitstream_settings import BitstreamError, board_names, load_board
 from overlay_flow import HERE, ROOT, STUB, run_flow
 
 from rasna.targets import TARGETS
@@ -63,6 +67,17 @@ def test_without_tools_it_ends_quickly_and_lists_all_that_is_missing(tmp_path):
         assert text in done.stderr
     done = command_line("kv260", "--hls", "hlsc", path=str(tmp_path))
     assert "3 missing: Vivado, clang++-19, opt-19" in done.stderr
+    assert "Vivado alone" not in done.stderr  # that is what was asked for
+    assert "make bitstream BOARD=kv260 HLS=hlsc on another computer" in done.stderr
+
+
+@pytest.mark.parametrize("board", board_names())
+def test_every_board_says_at_once_what_is_missing(board, tmp_path):
+    start = time.perf_counter()
+    done = command_line(board, path=str(tmp_path))
+    assert time.perf_counter() - start < 2
+    assert done.returncode == 1 and "2 missing: Vivado, Vitis HLS" in done.stderr
+    assert load_board(board).part in done.stderr
 
 
 def test_make_bitstream_needs_no_virtual_environment(tmp_path):
@@ -186,6 +201,64 @@ def test_a_stage_that_is_repeated_repeats_those_after_it(tmp_path):
     assert [line for line in log if line.startswith("script")] == [
         "script design.tcl", "script synthesis.tcl", "script implementation.tcl"
     ]
+
+
+@needs_tclsh
+def test_a_stage_is_repeated_when_its_result_is_gone_or_the_board_has_changed(
+    tmp_path, monkeypatch
+):
+    run_flow("pynq-z2", tmp_path)
+    (tmp_path / "bitstream" / "pynq-z2" / "timing.rpt").unlink()
+    _, log, said = run_flow("pynq-z2", tmp_path)
+    assert said[:4] == [f"{stage}: up to date" for stage in STAGES[:4]]
+    assert "script implementation.tcl" in log
+    board = dataclasses.replace(load_board("pynq-z2"), clock_mhz=100)
+    said.clear()
+    monkeypatch.setenv("STUB_LOG", os.devnull)
+    flow = bitstream.Flow(board, "vitis", tmp_path, dict(overlay_flow.STUB_TOOLS), 7, said.append)
+    flow.run()
+    assert not [line for line in said if "up to date" in line]
+
+
+@needs_tclsh
+def test_the_open_compiler_makes_the_rtl_and_vivado_alone_is_enough(tmp_path):
+    """hlsc really runs; the RTL of tiny, which takes seconds. Vivado is the stub."""
+    try:
+        build_rtl.check_hlsc_tools()
+    except build_sim.BuildError as error:
+        pytest.skip(str(error))
+    board = dataclasses.replace(load_board("pynq-z2"), target="tiny")
+    tools = {"vivado": overlay_flow.STUB_TOOLS["vivado"]}
+    log = tmp_path / "commands.log"
+    said: list[str] = []
+    flow = bitstream.Flow(board, "hlsc", tmp_path, tools, 1, said.append)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STUB_LOG", str(log))
+        summary = flow.run()
+    assert summary["hls"] == "hlsc" and list(summary["tools"]) == ["vivado"]
+    assert summary["config_hash"] == TARGETS["tiny"].config_hash
+    commands = log.read_text().splitlines()
+    assert "script kernel.tcl" not in commands and "script implementation.tcl" in commands
+    added = [line.split()[1] for line in commands if line.startswith("add_files")]
+    assert "rasna_top.sv" in added and "rasna_top_kernel.sv" not in added
+    assert "module rasna_top_kernel" in (tmp_path / "rtl/tiny/rasna_top.sv").read_text()
+
+
+@needs_tclsh
+def test_the_reason_is_found_in_the_log_of_the_run_too(tmp_path):
+    run_flow("pynq-z2", tmp_path)
+    log = tmp_path / "bitstream/pynq-z2/project/rasna.runs/impl_1/runme.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        "ERROR: [Place 30-640] Place Check : This design requires more RAMB36/FIFO cells than are "
+        "available in the target device. This design requires 180 of such cell types but only "
+        "140 compatible sites are available in the target device.\n"
+    )
+    with pytest.raises(BitstreamError) as caught:
+        run_flow("pynq-z2", tmp_path, first="implementation", STUB_PROGRESS="60%")
+    message = str(caught.value)
+    assert "the design does not fit the part" in message
+    assert "requires 180 of such cell types but only 140" in message
 
 
 @needs_tclsh
