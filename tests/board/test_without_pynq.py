@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from samples import conv_sample
@@ -54,6 +55,13 @@ def test_neither_importing_rasna_nor_its_runtimes_imports_pynq_or_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "imported\n", done.stderr
+
+
+def test_numpy_and_a_few_names_of_pynq_are_enough():
+    """Whole programs, a hang and a batch, without torch, pynq's dependencies or compiled code."""
+    script = Path(__file__).with_name("plain_board.py")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 0 and "the runtime works on" in done.stdout, done.stderr
 
 
 def test_the_docs_say_that_it_was_not_run_on_hardware():
