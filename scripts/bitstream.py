@@ -73,6 +73,8 @@ class Flow:
     def run(self, first: str = "") -> dict:
         """Run the stages that are not up to date, or all from ``first`` on; the summary."""
         self.work.mkdir(parents=True, exist_ok=True)
+        wrapper = verilog_wrapper(TARGETS[self.board.target].config_hash)
+        (self.work / f"{WRAPPER}.v").write_text(wrapper)
         settings_path = self.work / "settings.tcl"
         key = ""
         forced = False
@@ -119,6 +121,7 @@ class Flow:
         if stage == "kernel":
             folders = ("hls", "rtl/hlsc", "rtl/include", "overlay/vitis")
             files += [p for f in folders for p in sorted((ROOT / f).iterdir()) if p.is_file()]
+            files.append(ROOT / "scripts" / "build_rtl.py")
         if stage == "package":
             files += self._sources()
         for path in files:
@@ -128,14 +131,17 @@ class Flow:
     # Stages ------------------------------------------------------------------------------
 
     def _kernel(self) -> None:
-        wrapper = verilog_wrapper(TARGETS[self.board.target].config_hash)
-        (self.work / f"{WRAPPER}.v").write_text(wrapper)
         if self.hls == "hlsc":
             command = [sys.executable, str(ROOT / "scripts" / "build_rtl.py"), "--verilog",
                        "--target", self.board.target, "--out", str(self.out)]
         else:
-            command = [*self._tool("vitis"), str(TCL_DIR / "kernel.tcl"),
-                       str(self.work / "settings.tcl")]
+            # vitis-run passes no arguments on to a script, so a script of its own names them
+            script = self.work / "run_kernel.tcl"
+            script.write_text(
+                f"set argv [list {{{self.work / 'settings.tcl'}}}]\n"
+                f"source {{{TCL_DIR / 'kernel.tcl'}}}\n"
+            )
+            command = [*self._tool("vitis"), str(script)]
         self._call("kernel", command)
         if not [p for p in self._kernel_files() if p.exists()]:
             raise BitstreamError(self._failed("kernel", "no RTL was written"))

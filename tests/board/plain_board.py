@@ -87,7 +87,7 @@ class PlainPynq(types.ModuleType):
         self.Device = types.SimpleNamespace(active_device=types.SimpleNamespace(tag="plain"))
         self.num_downloads = 0
 
-    def Overlay(self, path, download, device):  # noqa: N802: pynq's name
+    def Overlay(self, path, download, device):
         self.num_downloads += bool(download)
         accelerator = {"type": isa.IP_VLNV, "phys_addr": 0xA000_0000, "addr_range": 0x1000}
         return types.SimpleNamespace(
@@ -95,7 +95,7 @@ class PlainPynq(types.ModuleType):
             download=self.machine.configure,
         )
 
-    def MMIO(self, address, span, device):  # noqa: N802: pynq's name
+    def MMIO(self, address, span, device):
         assert (address, span) == (0xA000_0000, isa.REGISTER_SPAN_BYTES)
         return types.SimpleNamespace(read=self.machine.read, write=self._write)
 

@@ -2,7 +2,8 @@
 # do, refuses all else, and writes what was done, one command a line, to $env(STUB_LOG). Order matters: a pin exists when
 # its cell and its configuration do, an address can be assigned when the interfaces are joined.
 #
-#   tclsh stub.tcl vivado ... -source SCRIPT -tclargs SETTINGS        tclsh stub.tcl vitis_hls -f SCRIPT SETTINGS
+#   tclsh stub.tcl vivado ... -source SCRIPT -tclargs SETTINGS        tclsh stub.tcl vitis_hls -f SCRIPT [SETTINGS]
+#   tclsh stub.tcl vitis-run --mode hls --tcl SCRIPT
 
 set ::log [open $env(STUB_LOG) a]
 proc record {args} { puts $::log [join $args " "]; flush $::log }
@@ -365,6 +366,10 @@ if {"-version" in $argv} { puts [option STUB_VERSION "$tool v2023.2 (64-bit)"]; 
 if {$tool eq "vivado"} {
     set script [lindex $argv [lsearch $argv -source]+1]
     set argv [lrange $argv [lsearch $argv -tclargs]+1 end]
+} elseif {$tool eq "vitis-run"} {
+    if {[llength $argv] != 5 || [lrange $argv 1 3] ne "--mode hls --tcl"} { puts "ERROR: unrecognised option"; exit 1 }
+    set script [lindex $argv 4]
+    set argv {}
 } else {
     set script [lindex $argv [lsearch $argv -f]+1]
 }

@@ -166,7 +166,7 @@ def test_the_flow_ends_with_bit_hwh_and_summary(board, tmp_path):
         content = stem.with_suffix(f".{kind}").read_bytes()
         assert content and written[f"{kind}_sha256"] == hashlib.sha256(content).hexdigest()
     scripts = [line.split()[1] for line in log if line.startswith("script")]
-    assert scripts == [f"{stage}.tcl" for stage in STAGES]
+    assert scripts == ["run_kernel.tcl", *(f"{stage}.tcl" for stage in STAGES[1:])]
 
 
 @needs_tclsh
@@ -204,6 +204,29 @@ def test_a_stage_that_is_repeated_repeats_those_after_it(tmp_path):
 
 
 @needs_tclsh
+def test_the_newer_command_of_vitis_runs_the_kernel(tmp_path, monkeypatch):
+    """It takes one script and passes nothing on to it."""
+    newer = preflight.Tool(
+        ["tclsh", str(STUB), "vitis-run", "--mode", "hls", "--tcl"], (2024, 2), "stub v2024.2"
+    )
+    monkeypatch.setitem(overlay_flow.STUB_TOOLS, "vitis", newer)
+    _, log, _ = run_flow("zcu104", tmp_path)
+    first = log.index("script run_kernel.tcl")
+    assert log[first + 1 : first + 3] == ["open_project hls", "set_top rasna_vitis"]
+    assert "csynth_design" in log
+
+
+@needs_tclsh
+def test_ports_of_the_top_that_change_reach_the_wrapper_and_the_ip(tmp_path, monkeypatch):
+    run_flow("pynq-z2", tmp_path)
+    monkeypatch.setattr(bitstream, "verilog_wrapper", lambda config_hash: "// other ports\n")
+    _, log, said = run_flow("pynq-z2", tmp_path)
+    assert said[0] == "kernel: up to date" and "script package.tcl" in log
+    wrapper = tmp_path / "bitstream" / "pynq-z2" / "rasna_accelerator_ip.v"
+    assert wrapper.read_text() == "// other ports\n"
+
+
+@needs_tclsh
 def test_a_stage_is_repeated_when_its_result_is_gone_or_the_board_has_changed(
     tmp_path, monkeypatch
 ):
@@ -238,7 +261,7 @@ def test_the_open_compiler_makes_the_rtl_and_vivado_alone_is_enough(tmp_path):
     assert summary["hls"] == "hlsc" and list(summary["tools"]) == ["vivado"]
     assert summary["config_hash"] == TARGETS["tiny"].config_hash
     commands = log.read_text().splitlines()
-    assert "script kernel.tcl" not in commands and "script implementation.tcl" in commands
+    assert "script run_kernel.tcl" not in commands and "script implementation.tcl" in commands
     added = [line.split()[1] for line in commands if line.startswith("add_files")]
     assert "rasna_top.sv" in added and "rasna_top_kernel.sv" not in added
     assert "module rasna_top_kernel" in (tmp_path / "rtl/tiny/rasna_top.sv").read_text()
