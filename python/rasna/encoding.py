@@ -179,7 +179,7 @@ def _places(num_codes: np.ndarray, per_word: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _encode_dense(weights, positions, starts):
-    counts = np.diff(starts)
+    counts = np.diff(starts).astype(np.intp, copy=False)  # np.repeat takes no wider counts
     num_codes = np.zeros(counts.size, np.int64)
     full = counts > 0
     num_codes[full] = positions[starts[1:][full] - 1] + 1
@@ -190,7 +190,7 @@ def _encode_dense(weights, positions, starts):
 
 
 def _encode_sparse(weights, gaps, starts):
-    counts = np.diff(starts)
+    counts = np.diff(starts).astype(np.intp, copy=False)  # np.repeat takes no wider counts
     ends = np.cumsum(gaps // _SPARSE_STEP + 1)  # codes up to and with each tap
     total = np.concatenate([[0], ends])
     num_codes = total[starts[1:]] - total[starts[:-1]]
@@ -198,7 +198,8 @@ def _encode_sparse(weights, gaps, starts):
     codes = np.zeros(word_starts[-1] * isa.SPARSE_CODES_PER_WORD, np.uint64)
     # slot of list code i is slots[channel] + i: all are escapes first, taps overwrite theirs
     first_code = total[starts[:-1]]
-    within = np.arange(total[-1]) + np.repeat(slots - first_code, num_codes)
+    shift = np.repeat(slots - first_code, num_codes.astype(np.intp, copy=False))
+    within = np.arange(total[-1]) + shift
     codes[within] = np.uint64(isa.SPARSE_RUN_MAX << 8)
     tap_slots = ends - 1 + np.repeat(slots - first_code, counts)
     runs = (gaps % _SPARSE_STEP).astype(np.uint64)

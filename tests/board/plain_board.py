@@ -3,8 +3,9 @@
 It needs neither pynq nor a compiled object, so it shows what the runtime needs of a board: any
 Python with NumPy runs it, that of a 32-bit system too.
 
-    PYTHONPATH=python python3 tests/board/plain_board.py
+    PYTHONPATH=python python3 tests/board/plain_board.py [conv.rasna]
 
+The program is compiled, or read from a file: compiling is not meant for 32-bit systems.
 Its memory lies in the last 16 MiB below 4 GiB, where a signed 32-bit address would be negative.
 """
 
@@ -122,11 +123,9 @@ def use(target: str = "tiny") -> PlainPynq:
     return board
 
 
-def check_convolutions(folder: Path) -> None:
-    """Save, load and run; the bits of golden, cycles, throughput, a hang, all freed."""
-    board, path = use(), folder / "conv.rasna"
-    conv_sample().program.save(path)
-    program = rasna.load(path)
+def check_convolutions(folder: Path, path: Path) -> None:
+    """Load and run; the bits of golden, cycles, throughput, a hang, all freed."""
+    board, program = use(), rasna.load(path)
     inputs = [a.repeat(5, 0) for a in selfcheck_inputs(program.inputs, 7)]
     words = golden.run_program(
         program.words, pack(program.inputs, inputs, program.input_words)[0],
@@ -169,7 +168,10 @@ def main() -> None:
         folder = Path(name)
         (folder / "rasna.bit").write_bytes(b"bits")
         (folder / "rasna.hwh").write_text("<EDKSYSTEM/>")
-        check_convolutions(folder)
+        path = Path(sys.argv[1]) if len(sys.argv) > 1 else folder / "conv.rasna"
+        if len(sys.argv) < 2:
+            conv_sample().program.save(path)
+        check_convolutions(folder, path)
         check_a_batch(folder)
     bits = 8 * np.dtype(np.intp).itemsize
     print(f"the runtime works on {bits}-bit Python {sys.version.split()[0]}, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,23 @@ def test_numpy_and_a_few_names_of_pynq_are_enough():
     script = Path(__file__).with_name("plain_board.py")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert done.returncode == 0 and "the runtime works on" in done.stdout, done.stderr
+
+
+def test_a_file_is_read_with_a_count_that_32_bit_python_can_hold(tmp_path, monkeypatch):
+    """A count of 2 GiB or more is an OverflowError on PYNQ-Z1 and PYNQ-Z2."""
+    from rasna.program import container
+
+    counts = []
+
+    class Reader(io.FileIO):
+        def read(self, count=-1):
+            counts.append(count)
+            return super().read(count)
+
+    conv_sample().program.save(tmp_path / "a.rasna")
+    monkeypatch.setattr(container, "open", lambda path, mode: Reader(path), raising=False)
+    assert rasna.load(tmp_path / "a.rasna").target == "tiny"
+    assert counts and max(counts) < 1 << 31
 
 
 def test_the_docs_say_that_it_was_not_run_on_hardware():

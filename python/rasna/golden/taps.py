@@ -211,7 +211,8 @@ def _accumulate(state: State, fields, record, taps: _Taps, vectors, owned: slice
         part = live[k : k + step]
         entry = taps.entry[part]
         mask = (state.table["lane_mask"][entry][:, None] >> _LANES & 1).astype(bool)  # (K, 8)
-        values = np.take(vectors, base[:, None] + taps.address[part], axis=1)
+        at = (base[:, None] + taps.address[part]).astype(np.intp, copy=False)  # 32-bit systems
+        values = np.take(vectors, at, axis=1)
         if values.min() < 0:
             bad = np.where(mask & (values < 0), -values, 0).max(axis=2).astype(np.uint8)
             status = np.where(status == OK, bad, status)

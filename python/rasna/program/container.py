@@ -110,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> Program:
                     f"{source}: has {size_bytes:,} bytes; a .rasna file has at most "
                     f"{MAX_FILE_BYTES:,}"
                 )
-            data = file.read(MAX_FILE_BYTES + 1)
+            data = file.read(size_bytes + 1)  # a count that fits 32-bit Python as well
     except OSError as error:
         raise RasnaFileError(f"{source}: {_open_problem(error)}") from error
     except ValueError as error:  # a zero byte in the name
