@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests import random_moves as moves
 from tests.models.zoo import prune_, settle
 
 CHANNELS = (1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 17, 33)
@@ -169,7 +170,10 @@ class _Builder:
 
     def pick(self, maps: bool = True) -> int | None:
         """A recent value: (C, H, W) maps, or feature vectors."""
-        fit = [i for i, s in enumerate(self.shapes) if (len(s) == 3) == maps]
+        return self.pick_rank(3 if maps else 1)
+
+    def pick_rank(self, rank: int) -> int | None:
+        fit = [i for i, s in enumerate(self.shapes) if len(s) == rank]
         if not fit:
             return None
         return fit[-1] if self.chance(0.75) else self.rng.choice(fit)
@@ -267,7 +271,7 @@ class _Builder:
             kernel = (min(kernel[0], w),) * 2
         padding = (rng.randint(0, kernel[0] // 2), rng.randint(0, kernel[1] // 2))
         stride = (rng.randint(1, 3), rng.randint(1, 3)) if self.chance(0.4) else (2, 2)
-        dilation = 2 if padding == (0, 0) and min(h, w) >= 5 and self.chance(0.2) else 1
+        dilation = 2 if padding == (0, 0) and min(h, w) >= 5 and self.chance(0.35) else 1
         ceil = self.chance(0.4)
         self.tags |= {
             f"max_pool.ceil_mode={ceil}",
@@ -292,9 +296,10 @@ class _Builder:
         """A branch of the same shape, of another scale, added or subtracted."""
         c = self.shapes[x][0]
         scale = 10 ** self.rng.uniform(-3, 2)
-        if len(self.shapes[x]) == 3:
+        if len(self.shapes[x]) > 1:
             kernel = self.rng.choice([1, 3])
-            module: nn.Module = nn.Conv2d(c, c, kernel, padding=kernel // 2)
+            kind = nn.Conv2d if len(self.shapes[x]) == 3 else nn.Conv1d
+            module: nn.Module = kind(c, c, kernel, padding=kernel // 2)
         else:
             module = nn.Linear(c, c)
         with torch.no_grad():
@@ -355,6 +360,10 @@ class _Builder:
 
     def grow(self) -> None:
         """One more step somewhere."""
+        x = self.pick_rank(2)
+        if x is not None and (self.chance(0.4) or self.pick() is self.pick(False) is None):
+            moves.of_sequence(self, x)
+            return
         x = self.pick(maps=self.chance(0.8))
         x = self.pick(True) if x is None else x
         x = self.pick(False) if x is None else x
@@ -362,7 +371,11 @@ class _Builder:
         maps = [self.conv] * 8 + [self.residual] * 3 + [self.max_pool, self.average_pool] * 2
         maps += [self.sum_of_two, self.affine] * 2 + [self.batch_norm, self.activation]
         maps += [self.functional_conv]
-        self.rng.choice(maps if len(self.shapes[x]) == 3 else vector)(x)
+        is_map = len(self.shapes[x]) == 3
+        if self.chance(0.3):
+            self.rng.choice(moves.MAPS if is_map else moves.VECTORS)(self, x)
+        else:
+            self.rng.choice(maps if is_map else vector)(x)
 
     def finish(self) -> None:
         """A head for some, then the outputs and their nesting."""
@@ -385,6 +398,8 @@ class _Builder:
 
 
 def _input_shape(rng: random.Random) -> tuple[int, ...]:
+    if rng.random() < 0.15:
+        return (rng.choice((1, 2, 3, 8, 10, 17)), rng.choice((1, 5, 16, 37, 49, 100)))
     if rng.random() < 0.1:
         return (rng.choice([1, 5, 16, 40]),)
     while True:
@@ -405,7 +420,8 @@ def _build(rng: random.Random) -> tuple[RandomNet, _Builder]:
             b.binary(0, 1)
         else:
             for x in (0, 1):
-                (b.conv if len(b.shapes[x]) == 3 else b.linear)(x)
+                rank = len(b.shapes[x])
+                b.conv(x) if rank == 3 else moves.conv1d(b, x) if rank == 2 else b.linear(x)
     graph = b.chance(0.7)
     target = rng.randint(1, 7)
     while len(net.steps) < target:
@@ -451,7 +467,7 @@ def random_model(seed: int) -> tuple[nn.Module, list[torch.Tensor], dict]:
         while True:
             net, builder = _build(rng)
             _used_steps(net)
-            if any(isinstance(m, (nn.Conv2d, nn.Linear)) for m in net.modules()):
+            if any(isinstance(m, (nn.Conv2d, nn.Conv1d, nn.Linear)) for m in net.modules()):
                 break  # without a layer there is nothing to tune
         samples = [torch.randn(BATCH, *s) for s in builder.shapes[: net.num_inputs]]
         if rng.random() < 0.2:

@@ -128,16 +128,16 @@ def test_nothing_of_the_model_changes():
 def test_problems_of_later_stages_are_found_behind_what_is_not_supported():
     def forward(m, x):
         y = torch.sigmoid(m.conv(x))
-        return m.fc(y.flatten(1)).view(-1, 1, 2, 3).clamp_min(0) + m.wide(x)
+        return m.fc(y.mean((2, 3))).view(-1, 1, 42, 100).clamp_min(0) + m.wide(x)
 
     model = settle(
-        Net(forward, conv=nn.Conv2d(3, 4, 3), fc=nn.Linear(64, 6),
-            wide=nn.Conv2d(3, 1, (5, 4)))
+        Net(forward, conv=nn.Conv2d(3, 4, 3), fc=nn.Linear(4, 4200),
+            wide=nn.Conv2d(3, 1, (6, 5)))
     )  # fmt: skip
-    report = check(model, sample(2, 3, 6, 6))
+    report = check(model, sample(2, 3, 47, 104))
     assert [problem.node for problem in report.problems] == ["sigmoid", "add"]
     assert report.problems[1].reason == (
-        "a map of shape (6, 1, 1) that is used with the shape (1, 2, 3) is not supported"
+        "a map of shape (4200, 1, 1) that is used with the shape (1, 42, 100) is not supported"
     )
 
 

@@ -32,6 +32,19 @@ ATTRIBUTES = {
     "depthwise": ("conv.groups=depthwise",),
     "circular": ("conv.padding_mode=circular",),
     "ceil_mode": ("max_pool.ceil_mode=True",),
+    "cat": ("cat",),
+    "cat of a tensor twice": ("cat.repeated",),
+    "upsampling": ("upsample",),
+    "shuffles": ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
+    "some channels": ("slice", "halves"),
+    "leaky and others": tuple(
+        f"activation.{kind}" for kind in
+        ("F.leaky_relu", "slope 0.2", "negative slope", "hardsigmoid", "nn.LeakyReLU", "nn.PReLU",
+         "nn.PReLU channels")
+    ),
+    "conv1d": ("conv1d",),
+    "pool1d": ("pool1d",),
+    "other shapes": ("vector as map", "map as sequence"),
     "row tiles": ("row tiles",),
     "input-channel passes": ("passes",),
     "split lists": ("split lists",),

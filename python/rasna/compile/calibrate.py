@@ -12,6 +12,7 @@ from ..graph import FixedPoint
 from . import floatgraph as fg
 from .execute import per_channel, run
 from .quantize import choose_type
+from .samples import holds_bytes
 
 # their results have their input's type
 KEEPS_TYPE = (fg.MaxPool, fg.Select, fg.Unshuffle, fg.Reshape, fg.Dropout)
@@ -83,6 +84,11 @@ def settle_types(graph: fg.FloatGraph, types: dict[str, FixedPoint]) -> dict[str
     return types
 
 
+def byte_type(bits: int) -> FixedPoint:
+    """The type of an input of bytes: 0 to 255 in steps of 1, with fewer bits in larger steps."""
+    return FixedPoint(bits, bits - 8, False)
+
+
 def choose_types(
     graph: fg.FloatGraph, root: torch.nn.Module, samples: Sequence[torch.Tensor], bits: int
 ) -> tuple[dict[str, FixedPoint], list[torch.Tensor]]:
@@ -90,7 +96,8 @@ def choose_types(
 
     Parameters
     ----------
-    samples : float32 (batch, C, H, W) or (batch, F) tensors, one per input
+    samples : float32 (batch, C, H, W) or (batch, F) tensors, one per input; those that were
+        uint8 (:func:`rasna.compile.samples.mark_bytes`) fix their input's type
     bits : of every stored tensor
 
     Raises
@@ -109,6 +116,8 @@ def choose_types(
             )
         if isinstance(node.op, KEEPS_TYPE):
             types[node.name] = types[node.inputs[0]]
+        elif isinstance(node.op, fg.Input) and holds_bytes(samples[node.op.index]):
+            types[node.name] = byte_type(bits)
         else:
             types[node.name] = choose_type(value, bits, nonnegative[node.name])
         return value

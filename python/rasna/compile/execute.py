@@ -67,18 +67,42 @@ def layer_weight(root: torch.nn.Module, op: fg.Conv | fg.Linear) -> torch.Tensor
     return weight.unsqueeze(2) if isinstance(op, fg.Conv) and weight.dim() == 3 else weight
 
 
+def fold_before(
+    root: torch.nn.Module, op: fg.Conv | fg.Linear, weight: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """V, s and t with W . before(x) = s * (V . x) + t: the layer's W with the steps before it.
+
+    weight: W, of any dtype. V: W itself if all channels are scaled alike, s: that scale, else 1;
+    t: (OC,). Scaling one by one is part of the weights, which are rounded with it.
+    """
+    one = weight.new_ones(())
+    if not op.before:
+        return weight, one, weight.new_zeros(len(weight))
+    groups = op.groups if isinstance(op, fg.Conv) else 1
+    channels = weight.shape[1] * groups
+    a, b = (p.to(weight.dtype) for p in per_channel(root, op.before, channels))
+    rows = len(weight) // groups
+    shape = (len(weight), -1, *[1] * (weight.dim() - 2))
+    a_rows, b_rows = (p.view(groups, -1).repeat_interleave(rows, 0).view(shape) for p in (a, b))
+    offset = (weight * b_rows).flatten(1).sum(1)
+    if bool((a == a[0]).all()):
+        return weight, a[0], offset
+    return weight * a_rows, one, offset
+
+
 def layer_parameters(
     root: torch.nn.Module, op: fg.Conv | fg.Linear
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """W, a and b of a Conv or Linear with its steps: y = a * (W . x) + b per output channel.
 
-    float64; W: the layer's own weight; a, b: (OC,), the layer's bias is in b.
+    float64; W: the layer's own weight (with different scales of its input's channels, if it
+    has such steps before it); a, b: (OC,), the layer's bias is in b.
     """
-    weight = layer_weight(root, op).double()
+    weight, scale, offset = fold_before(root, op, layer_weight(root, op).double())
     a, b = per_channel(root, op.steps, weight.shape[0])
     if op.bias is not None:
-        b = b + a * fg.fetch(root, op.bias).double()
-    return weight, a, b
+        offset = offset + fg.fetch(root, op.bias).double()
+    return weight, a * scale, b + a * offset
 
 
 def folded_parameters(

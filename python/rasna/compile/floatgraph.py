@@ -119,7 +119,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Conv:
-    """2-d convolution, then the ``steps``, then the ``clamp``. padding_mode: zeros or circular."""
+    """2-d convolution, then the ``steps``, then the ``clamp``. padding_mode: zeros or circular.
+
+    before: steps on the input's channels, where they can be folded into the weights.
+    """
 
     weight: Ref
     bias: Ref | None
@@ -130,16 +133,21 @@ class Conv:
     padding_mode: str = "zeros"
     steps: tuple[Step, ...] = ()
     clamp: tuple[float, float] = UNBOUNDED
+    before: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
 class Linear:
-    """Matrix product with a feature vector, then the ``steps``, then the ``clamp``."""
+    """Matrix product with a feature vector, then the ``steps``, then the ``clamp``.
+
+    before: steps on the input's features, as of Conv.
+    """
 
     weight: Ref
     bias: Ref | None
     steps: tuple[Step, ...] = ()
     clamp: tuple[float, float] = UNBOUNDED
+    before: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)

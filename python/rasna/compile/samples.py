@@ -56,7 +56,11 @@ def model_problems(model: torch.nn.Module) -> Problems:
             "call model.eval() on the whole model first",
         )  # fmt: skip
     for name, tensor in _tensors(model):
-        if tensor.is_meta:
+        if torch.nn.parameter.is_lazy(tensor):
+            problems.add(name, "is lazy and has no values", "run the model once before compiling")
+        elif tensor.layout != torch.strided:
+            problems.add(name, f"is a tensor of layout {tensor.layout}", "call to_dense() on it")
+        elif tensor.is_meta:
             problems.add(name, "is on the meta device and has no values", "load it first")
         elif not _all_finite(tensor):
             count = int((~torch.isfinite(tensor)).sum())
@@ -114,17 +118,29 @@ def check_samples(samples: Sequence[Any], channel_last: bool) -> list[torch.Tens
     return result
 
 
+def mark_bytes(tensor: torch.Tensor, dtype: Any) -> torch.Tensor:
+    """``tensor``, remembering whether its values came as uint8: their type is then exact."""
+    tensor._rasna_bytes = dtype in (torch.uint8, np.dtype(np.uint8))  # type: ignore[attr-defined]
+    return tensor
+
+
+def holds_bytes(tensor: torch.Tensor) -> bool:
+    """What :func:`mark_bytes` has left."""
+    return getattr(tensor, "_rasna_bytes", False)
+
+
 def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
     name = f"sample {index}"
+    if not isinstance(sample, torch.Tensor):
+        sample = np.asarray(sample)
     if isinstance(sample, torch.Tensor):
         tensor = sample.detach().cpu()
     else:
-        array = np.asarray(sample)
-        if array.dtype.kind not in "fiub":
+        if sample.dtype.kind not in "fiub":
             raise RasnaTypeError(
-                f"{name} must be an array of real numbers, its dtype is {array.dtype}"
+                f"{name} must be an array of real numbers, its dtype is {sample.dtype}"
             )
-        tensor = torch.from_numpy(array.astype(np.float32))
+        tensor = torch.from_numpy(sample.astype(np.float32))
     if tensor.is_complex():
         raise RasnaTypeError(f"{name} must be an array of real numbers, its dtype is complex")
     if tensor.dim() not in (2, 3, 4):
@@ -145,4 +161,5 @@ def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
             f"{name} holds {bad} values that are NaN or infinite in float32; remove them"
         )
     # A map of one channel counts as contiguous with strange strides, too; view() then fails.
-    return tensor.clone(memory_format=torch.contiguous_format)
+    tensor = tensor.clone(memory_format=torch.contiguous_format)
+    return mark_bytes(tensor, sample.dtype)

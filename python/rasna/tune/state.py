@@ -27,7 +27,7 @@ from ..compile.capture import capture
 from ..compile.check_quant import check_quant
 from ..compile.lower import lower
 from ..compile.passes import PASSES, drop_dropout, simplify
-from ..compile.samples import to_cpu_float32
+from ..compile.samples import mark_bytes, to_cpu_float32
 from ..compile.settings import settings_of
 from ..errors import RasnaTypeError, RasnaValueError
 from ..graph import QuantGraph
@@ -188,7 +188,7 @@ class Tuned:
 
     def _observe(self, graph: fg.FloatGraph, plain: nn.Module, inputs) -> dict:
         """Types of tensors that training has not seen, from this batch; known ones are kept."""
-        samples = [x.detach().to("cpu", torch.float32) for x in inputs]
+        samples = [mark_bytes(x.detach().to("cpu", torch.float32), x.dtype) for x in inputs]
         with undisturbed(plain, training=False):
             types, _ = choose_types(graph, plain, samples, self.ab)
         types.update(self.observers.types)

@@ -18,7 +18,7 @@ from torch import nn
 
 from ..compile import execute
 from ..compile import floatgraph as fg
-from ..compile.calibrate import shared_types
+from ..compile.calibrate import byte_type, shared_types
 from .circular import circular_pad
 from .fake import fake_quantize, fake_quantize_weight
 from .observe import Observers
@@ -109,14 +109,22 @@ class TrainingGraph:
         return fake_quantize(y, scale, lo, hi)
 
     def _input(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        if x.dtype == torch.uint8:
+            kind = self.observers.types[node.name] = byte_type(self.observers.settings.ab)
+            x = x.to(torch.get_default_dtype())
+            return fake_quantize(x, 2.0**kind.frac, kind.lo, kind.hi)
         if not x.is_floating_point():
             x = x.to(torch.get_default_dtype())
         return self._store(node, x)
 
     def _conv(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
         op: Any = node.op
-        weight = execute.layer_weight(self.root, op)
+        own = execute.layer_weight(self.root, op)
+        weight, factor, offset = execute.fold_before(self.root, op, own)
         bias = None if op.bias is None else fg.fetch(self.root, op.bias)
+        if op.before:
+            bias = offset if bias is None else bias + offset
+            bias = bias / factor  # the factor goes behind the sum, as in the hardware
         layer = owner(self.root, op.weight)
         keep = None
         if layer is not None and (mask := mask_of(layer)) is not None:
@@ -129,6 +137,7 @@ class TrainingGraph:
             if isinstance(op, fg.Linear)
             else _convolve(x, weight, bias, op)
         )
+        y = y * factor if op.before else y
         return self._store(node, training_steps(self.root, op.steps, y))
 
     def _affine(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ from ..floatgraph import FloatGraph
 from .check import check
 from .dead_code import remove_dead_code
 from .dropout import drop_dropout
+from .fold_affine import fold_affine
 from .fold_clamp import fold_clamp
 from .hoist_clamp import hoist_clamp
 from .merge_affine import merge_affine
@@ -25,6 +26,7 @@ PASSES: tuple[Pass, ...] = (
     merge_affine,
     hoist_clamp,
     fold_clamp,
+    fold_affine,
 )
 
 
@@ -41,6 +43,6 @@ def simplify(graph: FloatGraph, passes: Sequence[Pass] = PASSES) -> FloatGraph:
 
 
 __all__ = [
-    "PASSES", "Pass", "check", "drop_dropout", "fold_clamp", "hoist_clamp", "merge_affine",
-    "merge_reshape", "remove_dead_code", "simplify", "sink_reshape",
+    "PASSES", "Pass", "check", "drop_dropout", "fold_affine", "fold_clamp", "hoist_clamp",
+    "merge_affine", "merge_reshape", "remove_dead_code", "simplify", "sink_reshape",
 ]  # fmt: skip
