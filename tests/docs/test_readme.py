@@ -97,7 +97,8 @@ def test_a_difference_between_the_languages_is_noticed(old, new, noticed):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_make_command_is_a_target_of_the_makefile(page):
     makefile = (ROOT / "Makefile").read_text()
-    existing = set(re.findall(r"^([a-z][a-z-]*):(?!=)", makefile, re.MULTILINE))
+    # those without a help text serve other targets
+    existing = set(re.findall(r"^([a-z][a-z-]*):(?!=).*##", makefile, re.MULTILINE))
     named = make_targets(page.read_text(encoding="utf-8"))
     assert not named - existing, f"{page.name} names {named - existing}"
     if page in (ENGLISH, JAPANESE):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from pathlib import Path
 
 import numpy as np
+import pytest
 from sim_harness import Context
 
 from rasna import cycles, isa
 
+ROOT = Path(__file__).resolve().parents[2]
+# The target of the tests that need one of a board: `make cosim TARGET=kv260`.
+BOARD_TARGET = os.environ.get("RASNA_COSIM_TARGET", "pynq-z2")
 STALLS = (
     {},
     {"latency": 1},
@@ -16,6 +22,13 @@ STALLS = (
     {"stall_seed": 2, "stall_percent": 80, "latency": 3},
     {"stall_seed": 3, "stall_percent": 10, "latency": 300},
 )
+
+
+def unavailable(reason: str) -> None:
+    """Skip the test, or fail it where everything must be there."""
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        pytest.fail(f"in CI nothing may be missing: {reason}")
+    pytest.skip(reason)
 
 
 def counters(context: Context) -> list[int]:

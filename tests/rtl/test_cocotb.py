@@ -1,21 +1,16 @@
 """rasna_accelerator of `tiny` under cocotb, with cocotbext-axi's models of host and memory.
 
-WAVES=1 keeps a waveform in build/cocotb/build/dump.vcd.
+WAVES=1 keeps a waveform below build/cocotb/accelerator.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
-from conftest import unavailable
+from cocotb_harness import build, cocotb_environment, run_bench
 from torch import nn
 
 import rasna
@@ -28,12 +23,6 @@ from rasna.targets import TARGETS
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TOP = "rasna_accelerator"
-# The first two are empty in the package's makefile. The models in Python take most of the time.
-MAKEFLAGS = ("CFG_CXXFLAGS_PCH_I=-include CFG_LDLIBS_THREADS=-pthread "
-             "OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1")
-VERILATOR_FLAGS = ("--cc", "--exe", "--build", "-j", "2", "--vpi", "-Wno-fatal", "-O3", "--quiet",
-                   "--x-assign", "unique", "--x-initial", "unique", "--assert",
-                   "--output-split", "20000", "--prefix", "Vtop", "--timescale", "1ns/1ps")
 
 
 def small_network() -> rasna.Program:
@@ -69,67 +58,19 @@ def write_cases(path: Path) -> int:
     return len(names)
 
 
-@pytest.fixture(scope="module")
-def runner(rtl_path):
-    """cocotb's runner with the right verilator, and the sources of the accelerator."""
+def test_the_accelerator_under_cocotb(rtl_path, tmp_path):
     import build_rtl
 
-    for package in ("cocotb_tools", "cocotbext.axi"):
-        try:
-            found = importlib.util.find_spec(package)
-        except ModuleNotFoundError:
-            found = None
-        if found is None:
-            unavailable(f"{package} is not installed: pip install cocotb cocotbext-axi")
-    from cocotb_tools.runner import get_runner
-
-    kernel = rtl_path("tiny").parent / "rtl" / "tiny" / "rasna_top.sv"
-    before = dict(os.environ)
-    os.environ.update(build_rtl.verilator_environment(), MAKEFLAGS=MAKEFLAGS)
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(HERE / "cocotb"), str(ROOT / "python"), *filter(None, sys.path)]
-    )
-    yield get_runner("verilator"), build_rtl.rtl_sources(kernel)
-    os.environ.clear()
-    os.environ.update(before)
-
-
-def build_simulation(sources: list[Path], folder: Path, waves: bool) -> None:
-    """What cocotb's runner builds, with only the top's signals public: it makes all of them so,
-    which takes minutes for the kernel."""
-    import cocotb_tools.config as config
-
-    main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
-    link = f"-Wl,-rpath,{config.libs_dir} -L{config.libs_dir} -lcocotbvpi_verilator"
-    command = [
-        "verilator", *VERILATOR_FLAGS, "--public-depth", "1", "--top-module", TOP, "-o", TOP,
-        "--Mdir", str(folder), "-LDFLAGS", link, f"-I{ROOT / 'rtl'}",
-        f"-GCONFIG_HASH=32'h{TARGETS['tiny'].config_hash[:8]}",
-        *(["--trace-vcd"] if waves else []), str(main), *map(str, sources),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-
-
-def test_the_accelerator_under_cocotb(runner, tmp_path):
-    simulator, sources = runner
     waves = os.environ.get("WAVES") == "1"
-    folder = ROOT / "build" / "cocotb" if waves else tmp_path
+    folder = ROOT / "build" / "cocotb" / "accelerator" if waves else tmp_path
     folder.mkdir(parents=True, exist_ok=True)
-    hash_digits = TARGETS["tiny"].config_hash[:8]
+    environment = cocotb_environment()
+    sources = build_rtl.rtl_sources(rtl_path("tiny").parent / "rtl" / "tiny" / "rasna_top.sv")
+    digits = TARGETS["tiny"].config_hash[:8]
     assert write_cases(folder / "cases.npz") >= 9
-    build_simulation(sources, folder / "build", waves)
-    results = simulator.test(
-        hdl_toplevel=TOP, hdl_toplevel_lang="verilog", test_module="bench_accelerator",
-        test_dir=HERE / "cocotb", build_dir=folder / "build", waves=waves,
-        results_xml=str(folder / "results.xml"),
-        extra_env={"RASNA_CASES": str(folder / "cases.npz"), "RASNA_CONFIG_HASH": hash_digits},
-    )
-    text = Path(results).read_text()
-    benches = re.findall(r"^@accelerator_test", (HERE / "cocotb" / "bench_accelerator.py")
-                         .read_text(), re.M)
-    assert text.count("<testcase") == len(benches) == 8, text
-    assert "<failure" not in text and "<error" not in text, text
+    build(TOP, sources, folder, environment, {"CONFIG_HASH": f"32'h{digits}"}, waves)
+    run_bench(TOP, "bench_accelerator", folder, environment, waves, "accelerator_test",
+              RASNA_CASES=str(folder / "cases.npz"), RASNA_CONFIG_HASH=digits)
 
 
 def test_the_cases_use_every_opcode(tmp_path):

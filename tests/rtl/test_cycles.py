@@ -1,4 +1,4 @@
-"""Cycles on the RTL of `pynq-z2`: what sparsity saves, and how good the compiler's estimate is."""
+"""Cycles on the RTL of a board's target: what sparsity saves, and how good the compiler's estimate is."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
-from rtl_harness import estimates
+from rtl_harness import BOARD_TARGET, ROOT, estimates
 from torch import nn
 
 import rasna
+from rasna.targets import TARGETS
 from tests.models import zoo
 
-TARGET = "pynq-z2"
+TARGET = BOARD_TARGET
 
 
 def run_once(model: nn.Module, sample: torch.Tensor, path) -> tuple[list[tuple[str, int]], list]:
@@ -46,7 +47,8 @@ def test_at_80_percent_sparsity_a_layer_takes_at_most_a_quarter_of_the_cycles(rt
     with capsys.disabled():
         dense, sparse = (layer_cycles(sp, rtl_path(TARGET)) for sp in (0.0, 0.8))
         print(f"speed-up {dense / sparse:.2f}")
-    ideal = 64 * 64 * 9 * 256 / 256  # multiply-accumulates of the layer over those of a cycle
+    lanes = 8 * TARGETS[TARGET].slices
+    ideal = 64 * 64 * 9 * 256 / lanes  # multiply-accumulates of the layer over those of a cycle
     assert ideal <= dense < 1.05 * ideal
     assert sparse <= dense / 4
 
@@ -67,3 +69,27 @@ def test_the_estimate_is_within_5_percent_of_the_measured_cycles(name, sparsity,
         for opcode, row in table.items():
             print(f"  {opcode:6} {row[0]:5} instructions, estimated {row[1]:8}, measured {row[2]:8}")
     assert abs(total - real) <= 0.05 * real
+
+
+def test_a_profile_shows_cycles_by_layer(rtl_path, capsys):
+    model, sample = zoo.build("digits"), zoo.sample("digits")[0]
+    rasna.tune(model, sp=0.8)
+    program = rasna.compile(model.eval(), sample, channel_last=False, target=TARGET)
+    with program.to_runtime(rtl_path(TARGET)) as runtime:
+        profile = runtime.profile(sample[:1].numpy(), channel_last=False)
+        assert profile.measured == sum(runtime.counters)
+    assert [r.name for r in profile.layers] == [n["name"] for n in program.layers] + ["start and end"]
+    assert all(row.measured > 0 for row in profile.layers)
+    assert profile.estimated == sum(n["cycles"] for n in program.layers) + profile.layers[-1].estimated
+    with capsys.disabled():
+        print(f"\n{profile}")
+    assert f"{profile.measured:,}" in str(profile) and str(profile).endswith(f"MHz of {TARGET}")
+
+
+def test_a_profile_needs_an_object_that_counts_cycles():
+    import build_sim
+
+    program = rasna.compile(nn.ReLU().eval(), torch.randn(1, 4, 4, 4), channel_last=False, target="tiny")
+    with program.to_runtime(build_sim.build("tiny", ROOT / "build")) as runtime:
+        with pytest.raises(rasna.RuntimeObjectError, match="make sim-rtl-so TARGET=tiny"):
+            runtime.profile(np.zeros((1, 4, 4, 4), np.float32), channel_last=False)

@@ -28,5 +28,6 @@ def test_the_networks_cover_what_the_machine_can_do(results, capsys):
     table = rtl_networks.coverage(results)
     with capsys.disabled():
         print("\n" + "\n".join(f"  {name:28} {number:6}" for name, number in table.items()))
-    thin = {name: number for name, number in table.items() if number < COUNT // 50}
-    assert not thin, f"fewer than {COUNT // 50} networks cover {thin}"
+    least = COUNT // 50
+    thin = {name: number for name, number in table.items() if number < least}
+    assert not thin, f"fewer than {least} networks cover {thin}"

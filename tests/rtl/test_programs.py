@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_programs import random_program
-from rtl_harness import STALLS, counters, run_case
+from rtl_harness import BOARD_TARGET, STALLS, counters, run_case
 from sim_harness import Context
 
 from rasna import golden, isa
@@ -77,9 +77,9 @@ def test_a_program_leaves_nothing_behind_for_the_next(rtl):
 
 
 def test_random_programs_of_the_board_target_give_the_bits_of_golden(rtl):
-    library = rtl("pynq-z2")
+    library = rtl(BOARD_TARGET)
     for seed in range(FIRST_SEED, FIRST_SEED + min(NUM_SEEDS, 10)):
-        case = random_program(seed, "pynq-z2")
-        expected = golden.run_program(*case, "pynq-z2")
+        case = random_program(seed, BOARD_TARGET)
+        expected = golden.run_program(*case, BOARD_TARGET)
         with Context(library, stall_seed=seed + 1) as context:
             assert np.array_equal(run_case(context, case), expected), f"seed {seed}"

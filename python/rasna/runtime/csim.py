@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..errors import RuntimeObjectError, TargetMismatchError
 from .base import BaseRuntime
 from .difference import locate_difference
 from .library import Context, Library, open_library
+from .profile import Profile, make_profile
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -87,6 +88,27 @@ class RuntimeCSim(BaseRuntime):
         Empty for functional simulators, which have no notion of time.
         """
         return list(self._cycles)
+
+    def profile(self, *inputs: Any, channel_last: bool = True) -> Profile:
+        """Run, and compare the cycles of the last image with the compiler's estimate, by layer.
+
+        inputs, channel_last : as for a call
+
+        Raises
+        ------
+        RuntimeObjectError
+            The object is a functional simulator, which has no notion of time.
+        What a call raises.
+        """
+        if self.kind != "rtl":
+            target = self._program.target
+            raise RuntimeObjectError(
+                f"{self._library.path}: profile needs an object that counts cycles, this one is "
+                f"{self.kind}; build build/rasna-{target}-rtl.so with: "
+                f"make sim-rtl-so TARGET={target}"
+            )
+        self(*inputs, channel_last=channel_last)
+        return make_profile(self._program, self._cycles)
 
     @property
     def kind(self) -> str:
