@@ -153,10 +153,12 @@ lint: $(STAMPS)/test ## ruff, mypy on the public surface, generated files up to 
 	$(PY) -m ruff check .
 	$(PY) -m mypy --config-file pyproject.toml
 	$(PY) scripts/generate.py --check
+	$(PY) scripts/generate_support.py --check
 
 .PHONY: generate
-generate: $(STAMPS)/venv ## write hls/isa.h, hls/targets.h, rtl/isa.svh and docs/isa.md from isa.py
+generate: $(STAMPS)/venv ## write hls/isa.h, hls/targets.h, rtl/isa.svh, docs/isa.md and docs/support.md
 	$(PY) scripts/generate.py
+	$(PY) scripts/generate_support.py
 
 .PHONY: clean
 clean: ## remove build products (the virtual environment stays; rm -r .venv removes it)

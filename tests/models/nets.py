@@ -178,8 +178,9 @@ def vgg16(width: int = 16, classes: int = 10) -> nn.Module:
             ic = oc * width
         layers.append(nn.MaxPool2d(2, 2))
     return nn.Sequential(
-        *layers, nn.Flatten(), nn.Linear(ic, 64), nn.ReLU(True), nn.Dropout(), nn.Linear(64, classes)
-    )
+        *layers, nn.Flatten(), nn.Linear(ic, 64), nn.ReLU(True), nn.Dropout(),
+        nn.Linear(64, classes),
+    )  # fmt: skip
 
 
 class Fire(nn.Module):

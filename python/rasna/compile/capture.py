@@ -311,6 +311,8 @@ class _Walker:
         if kwargs.pop("out", None) is not None:
             raise Refusal(f"{name} with out= is not supported", "assign its result instead")
         self._check_batch_size(node, leaves)
+        if node.op == "call_method" and name == "is_floating_point":
+            return self.context.real
         if handler is None:
             raise Refusal(f"{name} is not supported", remedy_for(name))
         if node.op != "call_module":
@@ -396,8 +398,8 @@ class _Walker:
     def _output(self, node: fx.Node) -> None:
         known = fx.node.map_arg(node.args[0], lambda n: self.known[n.name])
         self.context.graph.structure = self._structure(known)
-        missing = any(isinstance(leaf, _Missing) for leaf in _leaves(known))
-        if not self.context.graph.outputs and not missing:
+        computed = any(isinstance(leaf, (Value, _Missing)) for leaf in _leaves(known))
+        if not computed:
             self._add(
                 "output", "the model returns no tensor that it computes", "return at least one"
             )
@@ -433,6 +435,8 @@ def _describe(known: Any) -> str:
         return f"changed in place by {known.changed_by} through another view"
     if isinstance(known, REFERENCES):
         return "a parameter or constant"
+    if isinstance(known, dict):
+        return "a dict with keys that are no strings"
     return f"a {type(known).__name__}"
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 
 from .. import graph as qg
-from ..errors import CompileError
+from ..errors import CompileError, RasnaError
 from ..targets import Target
 from . import floatgraph as fg
 from .backend import build_image
@@ -48,7 +48,9 @@ def dry_run(
     samples : float32 CPU tensors (batch, C, H, W) or (batch, F), one per input
     """
     problems = model_problems(model)
-    if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
+    tensors = (*model.parameters(), *model.buffers())
+    lazy = torch.nn.parameter.is_lazy
+    if any(lazy(t) or t.is_meta or t.layout != torch.strided for t in tensors):
         return make_report(model, target.name, problems.found, None)
     captured = None
     with _eval_mode(model):
@@ -59,6 +61,14 @@ def dry_run(
             _later_stages(model, plain, captured, samples, settings, target, until, problems)
         except CompileError as error:
             problems.extend(problems_of(error))
+        except RasnaError:  # an argument is wrong
+            raise
+        except Exception as error:
+            text = (str(error).splitlines() or [""])[0]
+            problems.add(
+                "", f"the compiler fails ({type(error).__name__}: {text})",
+                "please report this model",
+            )  # fmt: skip
     return make_report(model, target.name, problems.found, captured)
 
 

@@ -48,13 +48,24 @@ def condition(
 
     Raises DependsOnValues unless it reads sizes only and is the same for every batch.
     """
+    return _same_for_every_batch(bool, node, root, fetch, samples)
+
+
+def length(
+    node: fx.Node, root: torch.nn.Module, fetch: Fetch, samples: Sequence[torch.Tensor]
+) -> int:
+    """How many sizes there are: 3 of ``x.size()[1:]`` where x is a map. Raises as above."""
+    return _same_for_every_batch(len, node, root, fetch, samples)
+
+
+def _same_for_every_batch(function: Callable, node: fx.Node, root, fetch: Fetch, samples) -> Any:
     if not reads_sizes_only(node):
         raise DependsOnValues
     found = set()
     for batch in (2, 3):
         inputs = [sample[:1].expand(batch, *sample.shape[1:]).clone() for sample in samples]
         with torch.no_grad(), torch.autocast("cpu", enabled=False), _not_tracing():
-            found.add(bool(_Interpreter(root, fetch, inputs).value(node)))
+            found.add(function(_Interpreter(root, fetch, inputs).value(node)))
     if len(found) > 1:
         raise DependsOnValues
     return found.pop()

@@ -17,7 +17,7 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -29,7 +29,7 @@ from ..errors import CompileError
 from .floatgraph import Const, Param, Where, fetch
 from .operators import find_handler
 from .problems import Problem, Problems, remedy_for
-from .sizes import DependsOnValues, condition, reads_sizes_only
+from .sizes import DependsOnValues, condition, length, reads_sizes_only
 
 _TORCH_DIR = os.path.dirname(torch.__file__) + os.sep
 MAX_PROBLEMS = 100  # of one trace: beyond it, a loop does not end
@@ -151,6 +151,17 @@ class _Tracer(fx.Tracer):
         self.note("control flow", sys._getframe(1))
         return self.problems[-1][1] not in before
 
+    def iter(self, obj: fx.Proxy) -> Iterator[Any]:
+        """Sizes can be iterated over, as in ``for n in x.size()[1:]``; tensors cannot."""
+        if reads_sizes_only(obj.node):
+            with contextlib.suppress(DependsOnValues, TypeError):
+                samples = self.samples
+                if samples is None:  # what layers there are does not depend on it
+                    return iter([obj[0]])
+                count = length(obj.node, self.root, self._fetch, samples)
+                return iter([obj[i] for i in range(count)])
+        return super().iter(obj)
+
     def _fetch(self, node: fx.Node) -> Any:
         path = str(node.target)
         constant = self.constants.get(path)
@@ -165,7 +176,8 @@ class _Tracer(fx.Tracer):
         if isinstance(m, torch.nn.Sequential):
             return False
         # a parametrised module has a generated class: its base tells what it is
-        return type(m).forward.__module__.startswith(("torch.nn.", "torch.ao.nn."))
+        origin = type(m).forward.__module__ or ""  # None where exec defined it
+        return origin.startswith(("torch.nn.", "torch.ao.nn."))
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None) -> fx.Node:
         node = super().create_node(kind, target, args, kwargs, name, type_expr)
@@ -265,8 +277,9 @@ def trace_all(
 ) -> Trace:
     """As :func:`trace`, but what cannot be traced is left to ``Trace.problems``.
 
-    samples: their shapes decide conditions on sizes. A module whose forward cannot be traced is called as a whole; what lies behind it is
-    traced nevertheless. Raises CompileError for other parameters than the inputs.
+    samples: their shapes decide conditions on sizes. A module whose forward cannot be traced is
+    called as a whole; what lies behind it is traced nevertheless. Raises CompileError for
+    other parameters than the inputs.
     """
     if _Tracer(set()).is_leaf_module(model, ""):
         return _trace_leaf(model, num_inputs)
