@@ -2,11 +2,13 @@
 
     make test-board
 
+pynq 4.0 is that of Zynq UltraScale+ boards, 3.1 that of Zynq-7000: they run with both.
 Without pynq only the tests of ``test_without_pynq.py`` and ``test_registers.py`` run.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -24,6 +26,15 @@ collect_ignore: list[str] = []
 HAS_PYNQ = importlib.util.find_spec("pynq") is not None
 if not HAS_PYNQ:
     collect_ignore += [p.name for p in HERE.glob("test_pynq_*.py")]
+
+
+def pytest_configure(config) -> None:
+    """RASNA_PYNQ: the version that pynq must have, as 3.1."""
+    wanted = os.environ.get("RASNA_PYNQ")
+    if wanted:
+        found = importlib.metadata.version("pynq") if HAS_PYNQ else "none"
+        if not found.startswith(wanted):
+            pytest.exit(f"pynq {wanted} is wanted, {found} was found", returncode=3)
 
 
 def built(name: str, command: str) -> str:
