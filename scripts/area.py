@@ -36,7 +36,7 @@ PARTS = {
 DEFAULT_PART = "XC7Z020"  # of targets that are for no board
 
 # Cells of synth_xilinx and what they take: LUTs as logic, as RAM, as shift register; registers.
-LUTS = {f"LUT{n}": 1 for n in range(1, 7)}
+LUTS = {"INV": 1, **{f"LUT{n}": 1 for n in range(1, 7)}}
 RAM_LUTS = {
     "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2,
     "RAM128X1D": 4, "RAM256X1D": 8,
@@ -46,6 +46,7 @@ REGISTERS = {name: 1 for name in ("FDRE", "FDSE", "FDCE", "FDPE")}
 DSPS = {"DSP48E1": 1, "DSP48E2": 1}
 BRAMS = {"RAMB36E1": 1, "RAMB18E1": 0.5, "RAMB36E2": 1, "RAMB18E2": 0.5}
 LATCHES = ("$_DLATCH", "$dlatch", "LDCE", "LDPE")
+FIRST_MAPPING = "map_dsp"  # the step behind flattening
 QUICK_END = "fine"  # the step of synth_xilinx behind the mapping of memories and registers
 
 
@@ -53,11 +54,13 @@ def yosys_commands(target: str, kernel: Path, statistics: Path, quick: bool) -> 
     """The script; `statistics` receives the counts of cells as JSON."""
     family = PARTS[part_of(target)]["family"]
     sources = " ".join(str(p) for p in rtl_sources(kernel))
-    run = f" -run begin:{QUICK_END}" if quick else ""
+    synth = f"synth_xilinx -family {family} -flatten -noiopad -top {TOP} -run"
     return [
         f"read_slang --allow-use-before-declare -D SYNTHESIS -I {ROOT / 'rtl'} "
         f"-G CONFIG_HASH={config_hash_literal(target)} --top {TOP} {sources}",
-        f"synth_xilinx -family {family} -flatten -noiopad -top {TOP}{run}",
+        f"{synth} begin:{FIRST_MAPPING}",
+        "check -assert",  # here it sees loops; it does not look into cells of the FPGA
+        f"{synth} {FIRST_MAPPING}:{QUICK_END if quick else ''}",
         "check -assert",
         f"tee -q -o {statistics} stat -json -top {TOP}",
     ]
@@ -69,9 +72,13 @@ def part_of(target: str) -> str:
     return next((name for name in PARTS if part.startswith(name)), DEFAULT_PART)
 
 
+def yosys_is_there() -> bool:
+    return importlib.util.find_spec("pyosys") is not None
+
+
 def run_yosys(commands: list[str], log: Path) -> None:
     """Run a script in a process of its own. Raises BuildError with the end of the log."""
-    if importlib.util.find_spec("pyosys") is None:
+    if not yosys_is_there():
         raise BuildError("Yosys is needed; install it with: pip install pyosys==0.70")
     script = log.with_suffix(".py")
     lines = ["from pyosys import libyosys", "design = libyosys.Design()"]
