@@ -89,7 +89,9 @@ def test_an_old_python_is_named(tmp_path):
     assert "missing: python9\n" in preflight(path, python="python9").stderr
 
 
-@pytest.mark.parametrize("target", ["cosim", "rtl", "area", "fuzz-rtl", "fuzz-hlsc", "sim-rtl-so", "test-board"])
+@pytest.mark.parametrize(
+    "target", ["cosim", "rtl", "area", "fuzz-rtl", "fuzz-hlsc", "sim-rtl-so", "test-board"]
+)
 def test_targets_that_compile_rtl_ask_for_clang_before_they_start(target, tmp_path):
     path = tools(tmp_path, "make", "sh", "perl", "g++", "clang++", "grep", "touch", "mkdir")
     done = subprocess.run(
