@@ -122,9 +122,7 @@ class TrainingGraph:
         own = execute.layer_weight(self.root, op)
         weight, factor, offset = execute.fold_before(self.root, op, own)
         bias = None if op.bias is None else fg.fetch(self.root, op.bias)
-        if op.before:
-            bias = offset if bias is None else bias + offset
-            bias = bias / factor  # the factor goes behind the sum, as in the hardware
+        inner = None if op.before else bias
         layer = owner(self.root, op.weight)
         keep = None
         if layer is not None and (mask := mask_of(layer)) is not None:
@@ -133,11 +131,13 @@ class TrainingGraph:
         scale, limit = self.observers.weight(node, weight)
         weight = fake_quantize_weight(weight, scale, limit, keep)
         y = (
-            F.linear(x, weight, bias)
+            F.linear(x, weight, inner)
             if isinstance(op, fg.Linear)
-            else _convolve(x, weight, bias, op)
+            else _convolve(x, weight, inner, op)
         )
-        y = y * factor if op.before else y
+        if op.before:
+            offset = offset if bias is None else bias + offset
+            y = y * factor + offset.view(1, -1, *[1] * (y.dim() - 2))
         return self._store(node, training_steps(self.root, op.steps, y))
 
     def _affine(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
