@@ -80,14 +80,14 @@ sim-rtl-so: preflight-rtl $(STAMPS)/test ## build the verilated RTL as a runtime
 	$(PY) scripts/build_rtl.py --target $(TARGET)
 
 .PHONY: test
-test: $(STAMPS)/test ## run the tests (those of the RTL are skipped without clang-19)
+test: $(STAMPS)/area ## run the tests (those of the RTL are skipped without clang-19)
 	@for t in tiny pynq-z2 kv260; do $(PY) scripts/build_sim.py --target $$t || exit 1; done
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
 	$(PY) -m pytest -n $(JOBS) --dist loadfile
 
 .PHONY: cosim
-cosim: preflight-rtl $(STAMPS)/test ## the tests of the verilated RTL alone (minutes; needs clang-19)
-	$(PY) -m pytest -n $(JOBS) --dist loadfile tests/rtl
+cosim: preflight-rtl $(STAMPS)/area ## the tests of the RTL alone, on tiny and on TARGET (minutes; needs clang-19)
+	RASNA_COSIM_TARGET=$(TARGET) $(PY) -m pytest -n $(JOBS) --dist loadfile tests/rtl
 
 .PHONY: rtl
 rtl: preflight-hlsc $(STAMPS)/venv ## compile hls/ to SystemVerilog, build/rtl/<TARGET>/rasna_top.sv (needs clang-19)
@@ -100,7 +100,7 @@ area: preflight-hlsc $(STAMPS)/area ## LUTs, registers, DSP48s and block RAMs of
 .PHONY: fuzz-rtl
 fuzz-rtl: preflight-rtl $(STAMPS)/test ## N random networks on the verilated RTL under random stalls (N=10000 SEED=0)
 	$(PY) scripts/build_rtl.py --target tiny
-	$(PY) tests/rtl/rtl_networks.py --count $(N) --seed $(SEED)
+	$(PY) tests/rtl/rtl_networks.py --jobs $(JOBS) --count $(N) --seed $(SEED)
 
 .PHONY: fuzz-hlsc
 fuzz-hlsc: preflight-rtl $(STAMPS)/test ## N random C++ programs through hlsc against g++ (N=10000 SEED=0)
