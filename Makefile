@@ -104,7 +104,7 @@ fuzz-rtl: preflight-rtl $(STAMPS)/test ## N random networks on the verilated RTL
 
 .PHONY: fuzz-hlsc
 fuzz-hlsc: preflight-rtl $(STAMPS)/test ## N random C++ programs through hlsc against g++ (N=10000 SEED=0)
-	$(PY) tests/hlsc/fuzz.py --count $(N) --seed $(SEED)
+	$(PY) tests/hlsc/fuzz.py --count $(N) --seed $(SEED) --jobs $(JOBS)
 
 # pynq wants older packages than torch, so it has an environment of its own.
 .venv-board/.stamp: Makefile

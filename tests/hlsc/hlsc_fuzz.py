@@ -8,6 +8,7 @@ A failing program's message ends with the command that repeats just that one.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import re
 import shutil
 import sys
@@ -54,36 +55,49 @@ def check(seeds: list[int], out_dir: Path, cache: Path, sets: int = 6, mutate=No
     return done.stdout.strip()[-600:] + done.stderr.strip()[-200:]
 
 
+def run_batch(seeds: list[int], work: Path, keep: bool) -> tuple[list[tuple[int, str]], str]:
+    """Check one build's programs; its failures, one chain each, and what to print about it."""
+    began, lines, first = time.perf_counter(), [], seeds[0]
+    cache = work / "runtime"
+    message = check(seeds, work / f"p{first}", cache)
+    found = [(first, message)] if message else []
+    if message and len(seeds) > 1:  # find out which chain it was
+        singles = [(s, check([s], work / f"p{first}_{s}", cache)) for s in seeds]
+        found = [(s, m) for s, m in singles if m] or [
+            (first, f"only together ({seeds}): {message}")
+        ]
+    lines += [f"seed {seed}: {text}\n  repeat: {repeat_command(seed)}" for seed, text in found]
+    if not keep and not message:
+        shutil.rmtree(work / f"p{first}")
+    state = "FAIL" if message else "equal"
+    lines.append(f"seeds {first}..{seeds[-1]}: {state} ({time.perf_counter() - began:.1f} s)")
+    return found, "\n".join(lines)
+
+
 def run(
-    first: int, count: int, work: Path, keep: bool = False, chains: int = CHAINS, out=None
+    first: int, count: int, work: Path, keep: bool = False, chains: int = CHAINS, out=None,
+    jobs: int = 1,
 ) -> list[tuple[int, str]]:
     """Check programs ``first`` .. ``first + count - 1``; returns [(seed, message)] of the failures,
     one chain each.
     """
     out = out or sys.stdout
+    last = first + count
+    batches = [list(range(s, min(s + chains, last))) for s in range(first, last, chains)]
     failures: list[tuple[int, str]] = []
-    cache = work / "runtime"
-    for start in range(first, first + count, chains):
-        seeds = list(range(start, min(start + chains, first + count)))
-        began = time.perf_counter()
-        message = check(seeds, work / f"p{start}", cache)
-        found = [(seeds[0], message)] if message else []
-        if message and len(seeds) > 1:  # find out which chain it was
-            singles = [(s, check([s], work / f"p{start}_{s}", cache)) for s in seeds]
-            found = [(s, m) for s, m in singles if m] or [
-                (start, f"only together ({seeds}): {message}")
-            ]
+    if jobs > 1:
+        harness.runtime_objects(work / "runtime")  # before two processes would make it
+        with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+            done = [pool.submit(run_batch, seeds, work, keep) for seeds in batches]
+            results = (future.result() for future in done)
+            for found, text in results:
+                failures += found
+                print(text, file=out, flush=True)
+        return failures
+    for seeds in batches:
+        found, text = run_batch(seeds, work, keep)
         failures += found
-        for seed, text in found:
-            print(f"seed {seed}: {text}\n  repeat: {repeat_command(seed)}", file=out)
-        if not keep and not message:
-            shutil.rmtree(work / f"p{start}")
-        print(
-            f"seeds {seeds[0]}..{seeds[-1]}: {'FAIL' if message else 'equal'} "
-            f"({time.perf_counter() - began:.1f} s)",
-            file=out,
-            flush=True,
-        )
+        print(text, file=out, flush=True)
     return failures
 
 
@@ -95,12 +109,16 @@ def main() -> int:
         "--keep", type=Path, help="keep sources, RTL and programs in this directory"
     )
     parser.add_argument("--chains", type=int, default=CHAINS, help="programs per build")
+    parser.add_argument("--jobs", type=int, default=1, help="builds at the same time")
     args = parser.parse_args()
+    if args.count < 1 or args.chains < 1 or args.jobs < 1:
+        parser.error("--count, --chains and --jobs must be at least 1")
     print(f"seed {args.seed}, {args.count} programs")
+    options = {"chains": args.chains, "jobs": args.jobs}
     if args.keep:
-        failures = run(args.seed, args.count, args.keep, keep=True, chains=args.chains)
+        failures = run(args.seed, args.count, args.keep, keep=True, **options)
     else:
         with tempfile.TemporaryDirectory() as work:
-            failures = run(args.seed, args.count, Path(work), chains=args.chains)
+            failures = run(args.seed, args.count, Path(work), **options)
     print(f"{args.count - len(failures)} of {args.count} programs equal")
     return 1 if failures else 0
