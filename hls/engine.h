@@ -45,7 +45,7 @@ Outcome execute(const InstructionWords &instruction, Port &port,
                 typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
                 typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
                 typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem,
-                typename Memory<T>::Drained &drained_mem) {
+                typename Memory<T>::Drained &drained_mem, StripeOrigin (&origins)[T::slices]) {
   const uint8_t opcode = (uint8_t)instruction.word[0];
   Outcome outcome = {ERROR_OK, 0};
   switch (opcode) {
@@ -55,7 +55,7 @@ Outcome execute(const InstructionWords &instruction, Port &port,
     case OPCODE_LOAD: {
       const Load f = decode_load(instruction.word);
       rows_step<T>(rows_job_of(instruction, opcode), runs_of(f, load_base(bases, f.segment)), port,
-                   map_mem);
+                   map_mem, origins);
       break;
     }
     case OPCODE_STORE: {
@@ -74,7 +74,7 @@ Outcome execute(const InstructionWords &instruction, Port &port,
                                    : taps_job<T>(decode_taps(instruction.word));
       const Taps taps = decode_taps(is_move ? nothing.word : instruction.word);
       outcome.iterations = tiles_step<T>(job, taps, words, map_mem, list_mem, table_mem, move_mem,
-                                         acc_mem, record_mem, drained_mem);
+                                         acc_mem, record_mem, drained_mem, origins);
       break;
     }
     default:

@@ -64,11 +64,19 @@ inline Destination destination_of(const Fields &f) {
   return d;
 }
 
-// What a stripe adds to a row number to get its local row, and that times row_step.
+// What a stripe adds to a row number to get its local row, and that times row_step. Engine keeps
+// those of all slices in one set of registers, which LOAD, FILL and TAPS set before they use them.
 struct StripeOrigin {
-  int32_t rows;
+  int32_t rows;  // ROW_BITS
   uint16_t words;
 };
+
+// Rows have 16 bits, stripes at most 7: local rows and what leads to them fit 24 bits and a sign.
+constexpr int ROW_BITS = 25;
+
+inline int32_t narrow_row(int32_t row) {
+  return (int32_t)((uint32_t)row << (32 - ROW_BITS)) >> (32 - ROW_BITS);
+}
 
 inline StripeOrigin first_origin(const Destination &d) {
   const StripeOrigin origin = {(int32_t)d.halo_top,
@@ -96,7 +104,7 @@ inline StripeOrigin next_origin(StripeOrigin origin, const OriginSteps &steps, b
   const int32_t straight = origin.rows + steps.rows;
   const bool wraps = circular && straight < 0;
   StripeOrigin next;
-  next.rows = wraps ? origin.rows + steps.wrapped_rows : straight;
+  next.rows = narrow_row(wraps ? origin.rows + steps.wrapped_rows : straight);
   next.words = (uint16_t)(origin.words + (wraps ? steps.wrapped_words : steps.words));
   return next;
 }
@@ -109,7 +117,7 @@ struct Place {
 // write_word of docs/machine.md for one stripe. `word` is out_base + c*out_channel_step +
 // row*out_row_step + x, the same for all stripes.
 inline Place place_row(int32_t row, uint16_t word, StripeOrigin origin, const Destination &d) {
-  const int32_t straight = row + origin.rows;
+  const int32_t straight = narrow_row(row + origin.rows);
   const bool wraps = d.circular && straight >= (int32_t)d.height;
   const int32_t local = wraps ? straight - (int32_t)d.height : straight;
   const uint16_t back = (uint16_t)((uint32_t)d.height * (uint32_t)d.row_step);

@@ -28,7 +28,8 @@ inline int16_t requantize(int32_t acc, int pre_shift, int multiplier, int shift,
   // at most 24 bits and 15 bits: says so, because a limit in a register says nothing of its size
   t = (int32_t)((uint32_t)t << 8) >> 8;
   const int64_t factor = multiplier & 0x7fff;
-  const int64_t half = (int64_t)1 << ((shift - 1) & 31);
+  // 40 bits and a sign at most; a shift of a 64-bit 1 would not say so
+  const int64_t half = (int64_t)((uint32_t)1 << ((shift - 1) & 31));
   const int64_t scaled = ((int64_t)t * factor + half) >> (shift & 31);
   const int64_t lo = limits.clamp_lo, hi = limits.clamp_hi;
   const int64_t raised = scaled < lo ? lo : scaled;

@@ -38,34 +38,45 @@ struct Slice {
 };
 
 // Two products by one DSP48: x1 * 2^16 + x0 has 25 bits, x0 * weight fits int16 because
-// 128 * 255 < 2^15, so the low half separates exactly.
-inline void multiply_pair(int16_t x0, int16_t x1, int8_t weight, int32_t &p0, int32_t &p1) {
-  const int64_t packed = (int64_t)x1 * 65536 + (int64_t)x0;
+// 128 * 255 < 2^15, so the low half separates exactly. For MAX the weight is 1 and the pixels lie in
+// -256 ... 127: -256 * 2^16 - 1 and below wrap, which leaves nine bits of the upper product right.
+inline void multiply_pair(int16_t x0, int16_t x1, int8_t weight, bool is_max, int32_t &p0,
+                          int32_t &p1) {
+  const int64_t sum = (int64_t)x1 * 65536 + (int64_t)x0;
+  const int64_t packed = (int64_t)((uint64_t)sum << 39) >> 39;
   const int64_t product = packed * (int64_t)weight;
   p0 = (int32_t)(int16_t)product;
-  p1 = (int32_t)((product - (int64_t)p0) >> 16);
+  const int32_t upper = (int32_t)(int16_t)((product >> 16) + ((product >> 15) & 1));
+  p1 = is_max ? (int32_t)((uint32_t)upper << 23) >> 23 : upper;
 }
 
-// acc + product, or max(acc, product) where `takes`. MAX multiplies by 1, so that the pixel comes
-// out of the multiplier and needs no delay line of its own.
+// acc + product, or max(acc, pixel) where `takes`. For MAX the product is ~pixel, so that the one
+// adder of the lane compares as well: acc + ~pixel = acc - pixel - 1 is negative if acc <= pixel.
+// The pixel comes out of the multiplier and needs no delay line of its own.
 inline int32_t accumulate(int32_t acc, int32_t product, bool is_max, bool takes) {
-  const bool greater = product > acc;
-  const int32_t sum = acc + (is_max ? 0 : product);
-  return takes && greater ? product : sum;
+  const int64_t sum = (int64_t)acc + (int64_t)product;
+  const int32_t larger = takes && sum < 0 ? ~product : acc;
+  return is_max ? larger : (int32_t)sum;
+}
+
+// What a lane multiplies: its pixel, ~pixel for MAX, 0 if the mask leaves it out.
+inline int16_t factor_of_lane(uint64_t vector, int lane, const TableEntry &entry, bool is_max) {
+  const int16_t pixel = lane_value(vector, lane, entry.is_signed != 0);
+  const int16_t factor = is_max ? (int16_t)~pixel : pixel;
+  return (entry.lane_mask >> lane) & 1 ? factor : (int16_t)0;
 }
 
 template <class T>
 inline void accumulate_vector(Slice<T> &slice, const Lanes<T> &start, const StepControl &c,
                               uint64_t vector, int8_t weight, const TableEntry &entry) {
-  const bool takes = c.is_max && weight != 0;
+  const bool takes = weight != 0;
   const int8_t factor = c.is_max ? (int8_t)1 : weight;
   for (int p = 0; p < T::lanes; p += 2) {
 #pragma HLS unroll
     const bool in0 = (entry.lane_mask >> p) & 1, in1 = (entry.lane_mask >> (p + 1)) & 1;
-    const int16_t x0 = lane_value(vector, p, entry.is_signed != 0);
-    const int16_t x1 = lane_value(vector, p + 1, entry.is_signed != 0);
     int32_t p0, p1;
-    multiply_pair(in0 ? x0 : (int16_t)0, in1 ? x1 : (int16_t)0, factor, p0, p1);
+    multiply_pair(factor_of_lane(vector, p, entry, c.is_max),
+                  factor_of_lane(vector, p + 1, entry, c.is_max), factor, c.is_max, p0, p1);
     const int32_t acc0 = c.first ? start.v[p] : slice.acc.v[p];
     const int32_t acc1 = c.first ? start.v[p + 1] : slice.acc.v[p + 1];
     slice.acc.v[p] = accumulate(acc0, p0, c.is_max, takes && in0);

@@ -15,9 +15,12 @@ struct Code {
 
 // Code number `slot` of a word: 0 to 7 (dense) or 0 to 4 (sparse).
 inline Code unpack_code(uint64_t word, bool sparse, int slot) {
-  const uint32_t dense_bits = (uint32_t)(word >> ((8 * slot) & 63)) & 0xff;
-  const uint32_t sparse_bits = (uint32_t)(word >> ((SPARSE_CODE_BITS * slot) & 63)) & 0xfff;
-  const uint32_t bits = sparse ? sparse_bits : dense_bits;
+  static_assert(SPARSE_CODE_BITS == 12, "the shifts are its multiples");
+  // levels of two-way selects: a shift by slot * 12 would be a shifter for any distance
+  const uint64_t half = slot & 4 ? word >> (sparse ? 48 : 32) : word;
+  const uint64_t quarter = slot & 2 ? half >> (sparse ? 24 : 16) : half;
+  const uint32_t eighth = (uint32_t)(slot & 1 ? quarter >> (sparse ? 12 : 8) : quarter);
+  const uint32_t bits = eighth & (sparse ? 0xfff : 0xff);
   const Code code = {(int8_t)(uint8_t)bits, (uint8_t)(bits >> 8)};
   return code;
 }

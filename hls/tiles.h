@@ -52,15 +52,13 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Stream &words,
                 typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
                 typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
                 typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem,
-                typename Memory<T>::Drained &drained_mem) {
+                typename Memory<T>::Drained &drained_mem, StripeOrigin (&origins)[T::slices]) {
   static_assert(DRAIN_DELAY == 12, "the dependence pragma of drained_mem says 12");
   const Destination destination = destination_of(taps);
   const RequantizeLimits limits = requantize_limits(taps.ib, taps.clamp_lo, taps.clamp_hi);
-  StripeOrigin origins[T::slices];
   Slice<T> slices[T::slices];
   Lanes<T> shadow[T::slices];
   SliceChannel next[T::slices];
-#pragma HLS array_partition variable=origins complete
 #pragma HLS array_partition variable=slices complete
 #pragma HLS array_partition variable=shadow complete
 #pragma HLS array_partition variable=next complete

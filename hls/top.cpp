@@ -57,6 +57,8 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
   static Memory<Target>::Drained drained_mem;
 #pragma HLS array_partition variable=drained_mem complete dim=1
 #pragma HLS bind_storage variable=drained_mem type=ram_s2p impl=lutram
+  static StripeOrigin origins[Target::slices];
+#pragma HLS array_partition variable=origins complete
   const SegmentBases<uint32_t> bases = {input_base, output_base, scratch_base};
   uint32_t pc = 0;
   bool run = true;
@@ -64,7 +66,8 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
     *error_pc = pc;
     const InstructionWords instruction = read_instruction(words);
     const Outcome outcome = execute<Target>(instruction, port, bases, words, map_mem, list_mem,
-                                            table_mem, move_mem, acc_mem, record_mem, drained_mem);
+                                            table_mem, move_mem, acc_mem, record_mem, drained_mem,
+                                            origins);
     run = !is_last((uint8_t)instruction.word[0]);
     *error = (uint32_t)outcome.error;
     pc++;

@@ -90,9 +90,8 @@ inline uint32_t total_words(uint16_t num_channels, uint16_t num_rows, uint16_t n
 // Writes the rows; takes as many words from the port as it writes, which were requested up to
 // RUNS_AHEAD runs before they are read.
 template <class T, class Address, class Port>
-void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memory<T>::Map &map_mem) {
-  StripeOrigin origins[T::slices];
-#pragma HLS array_partition variable=origins complete
+void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memory<T>::Map &map_mem,
+               StripeOrigin (&origins)[T::slices]) {
   set_origins<T>(job.destination, origins);
   const uint32_t run_words = runs.num_words;
   const uint32_t all_runs = job.from_memory ? runs.num_runs : 0u;

@@ -10,7 +10,7 @@ from functools import partial
 from .emit_checks import check_dependences
 from .emit_memory import MemoryEmitter
 from .ir import Function
-from .values import Values
+from .values import Values, registers_operands
 from .verilog import any_of, clean, expression, literal, priority_mux, vector
 
 # channel -> (what it waits for, ready signal, valid signal, data signals with the argument that
@@ -24,6 +24,7 @@ _CHANNELS = {
     "mwr": ("room for write data of", "wd_ready", "wd_valid", ("wd_data",)),
     "mwb": ("the write response of", "wb_valid", "wb_ready", ()),
 }
+_DELAYS_PER_BLOCK = 16
 _INPUT_DATA = {"rd": "rdata", "mrd": "rd_data"}
 
 
@@ -108,8 +109,8 @@ class ProcessEmitter:
                 f"if ({self.enable(inst, block)}) out_{self.argument(port)} <= {data};"
             )
         else:
-            args = [values.at(a, block, inst.time) for a in inst.args]
-            self.wire(inst, expression(inst, args))
+            time = inst.time + 1 if registers_operands(inst) else inst.time
+            self.wire(inst, expression(inst, [values.at(a, block, time) for a in inst.args]))
 
     def wire(self, inst, text: str) -> None:
         self.values.declarations.append(f"wire {vector(inst.width)}w_{self.values.name(inst)};")
@@ -272,6 +273,7 @@ class ProcessEmitter:
             *("  " + line for line in values.declarations),
             *("  " + line for line in values.assigns),
             *("  " + line for line in self.memories.lines),
+            *self.delay_blocks(),
             "  always_ff @(posedge clk) begin",
             "    if (!stall) begin",
             *("      " + line for line in values.updates),
@@ -288,6 +290,15 @@ class ProcessEmitter:
         ]
         ports = ",\n  ".join(self.ports)
         return f"module {self.module_name} (\n  {ports}\n);\n" + "\n".join(body) + "\nendmodule\n"
+
+    def delay_blocks(self) -> list[str]:
+        """Clocked blocks for the registers that only hold a value of the cycle before."""
+        lines, delays = [], self.values.delays
+        for start in range(0, len(delays), _DELAYS_PER_BLOCK):
+            lines.append("  always_ff @(posedge clk) if (!stall) begin")
+            lines += ["    " + line for line in delays[start : start + _DELAYS_PER_BLOCK]]
+            lines.append("  end")
+        return lines
 
     def report(self) -> list[str]:
         """Simulation only: on a deadlock, say what this process waits for."""

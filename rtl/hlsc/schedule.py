@@ -87,7 +87,7 @@ class _Scheduler:
             if ii > _MAX_II:
                 raise HlsError(self.loop.location, f"the loop cannot be pipelined ({self.why})")
         self.loop.ii, self.loop.num_ops = ii, len(self.insts)
-        sink(self.block, self.deps, self.ports, self.times)
+        sink(self.block, self.deps, self.ports, self.times, self.budget)
         self.loop.depth = self.block.num_cycles = max(
             [ii] + [i.time + i.latency + 1 for i in self.insts]
         )

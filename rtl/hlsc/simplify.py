@@ -9,6 +9,8 @@ from __future__ import annotations
 from .ir import EFFECTS, PURE, Const, Function, Inst
 
 _COMMUTATIVE = frozenset("add mul and or xor smin smax umin umax".split())
+_SHIFTS = frozenset("shl lshr ashr".split())
+_MAX_AMOUNTS = 6  # a shift by one of so many constants is taken apart
 
 
 def simplify(function: Function) -> None:
@@ -222,6 +224,15 @@ _FOLDS = {
 }
 
 
+def _num_amounts(operand) -> int:
+    """How many constants a tree of selects chooses from; more than any limit if it is none."""
+    if isinstance(operand, Const):
+        return 1
+    if operand.op != "select":
+        return _MAX_AMOUNTS + 1
+    return sum(map(_num_amounts, operand.args[1:]))
+
+
 class _Numbering:
     """One walk over every block: fold, then reuse an equal earlier value of the same block."""
 
@@ -257,6 +268,8 @@ class _Numbering:
                         self.replaced[inst] = Const(0, inst.width)
                     return
                 inst.pred = None if inst.pred.value else inst.pred
+        if inst.op in _SHIFTS and 2 <= _num_amounts(inst.args[1]) <= _MAX_AMOUNTS:
+            self.split_shift(inst)
         for _ in range(8):
             before = inst.op
             result = fold(inst)
@@ -279,6 +292,17 @@ class _Numbering:
         if inst.op == "st":
             self.store(inst)
         self.out.append(inst)
+
+    def split_shift(self, inst: Inst) -> None:
+        """A shift by one of a few constants selects among what is shifted: wires, no shifter."""
+        value, amount = inst.args
+        shifted = []
+        for choice in amount.args[1:]:
+            shift = self.function.make(inst.op, inst.width, [value, choice], loc=inst.loc)
+            shift.block = inst.block
+            self.visit(shift)
+            shifted.append(self.get(shift))
+        inst.op, inst.aux, inst.args = "select", None, [amount.args[0], *shifted]
 
     def phi(self, inst: Inst) -> None:
         """A phi takes the low bits of its operands: look through extensions."""

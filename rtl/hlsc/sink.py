@@ -4,7 +4,8 @@ lifetimes.
 Scheduling is as soon as possible, so a value that is ready early but needed late would be carried
 through many stages. An operation moves to the cycle before its first user (a phi: to the cycle of
 its first user) if the bits that its result is carried less outweigh the bits that its operands are
-carried more. Depth, II and all constraints stay as they are.
+carried more. Then it moves into the very cycle of its first user where the delays of that cycle
+leave room. Depth, II and all constraints stay as they are.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ _MAX_PASSES = 6
 _EXTENSIONS = frozenset(["zext", "sext"])  # rebuilt at every use, never registered
 
 
-def sink(block, deps, ports, times) -> int:
+def sink(block, deps, ports, times, budget_ns: float) -> int:
     """Move operations of a scheduled loop; returns how many moved."""
-    return _Sinking(block, deps, ports, times).run()
+    return _Sinking(block, deps, ports, times, budget_ns).run()
 
 
 class _Sinking:
-    def __init__(self, block, deps, ports, times):
+    def __init__(self, block, deps, ports, times, budget_ns: float):
         self.block, self.ports, self.times, self.ii = block, ports, times, block.loop.ii
+        self.budget, self.chaining = budget_ns, False
         self.here = set(block.insts)
         self.uses: dict[Inst, list[Inst]] = defaultdict(list)  # value -> operations that read it
         self.reads: dict[
@@ -61,20 +63,29 @@ class _Sinking:
         return operand if isinstance(operand, Inst) and operand in self.here else None
 
     def run(self) -> int:
+        total = self.passes()
+        self.chaining = True
+        total += self.passes()
+        self.settle_extensions()
+        return total
+
+    def passes(self) -> int:
+        """Move until nothing moves; all of it is undone if that saves no register."""
         total, before = 0, self.register_bits()
         places = {i: (i.time, i.ready_ns) for i in self.block.insts}
+        slots = dict(self.slots)
         movable = [i for i in self.block.insts if self.movable(i)]
         for _ in range(_MAX_PASSES):
             moved = sum(self.try_move(inst) for inst in reversed(movable))
             total += moved
             if not moved:
                 break
-        if self.register_bits() >= before:
-            for inst, place in places.items():
-                inst.time, inst.ready_ns = place
-            return 0
-        self.settle_extensions()
-        return total
+        if self.register_bits() < before:
+            return total
+        for inst, place in places.items():
+            inst.time, inst.ready_ns = place
+        self.slots = slots
+        return 0
 
     def register_bits(self) -> int:
         """Bits of all values carried from cycle to cycle."""
@@ -99,12 +110,16 @@ class _Sinking:
         return inst.time + inst.latency
 
     def latest(self, inst: Inst) -> int:
-        """The last cycle that breaks no constraint; users read the result from a register."""
+        """The last cycle that breaks no constraint; unless chaining, users read the result from a
+        register.
+        """
         if inst.op == "phi":
-            bounds = [u.time for u in self.uses[inst]]
+            gap = 0
+        elif self.chaining:
+            gap = inst.latency
         else:
             gap = inst.latency + 1 if inst.op == "ld" else max(inst.latency, 1)
-            bounds = [u.time - gap for u in self.uses[inst]]
+        bounds = [u.time - gap for u in self.uses[inst]]
         bounds += [phi.time + self.ii - 1 - inst.latency for phi in self.latches[inst]]
         bounds += [
             dst.time + self.ii * distance - delay for dst, delay, distance in self.after[inst]
@@ -152,15 +167,42 @@ class _Sinking:
         if target <= inst.time or self.gain(inst, target) <= 0:
             return False
         port = self.ports[inst]
+        old, new = (port, inst.time % self.ii), (port, target % self.ii)
+        if port is not None and new != old and new in self.slots:
+            return False
+        before, inst.time = inst.time, target
+        if not self.settle(inst):
+            inst.time = before
+            return False
         if port is not None:
-            old, new = (port, inst.time % self.ii), (port, target % self.ii)
-            if new != old and new in self.slots:
-                return False
             self.slots.pop(old, None)
             self.slots[new] = inst
-        inst.time = target
-        if not inst.latency:
-            inst.ready_ns = self.times[inst][0]
+        return True
+
+    def settle(self, moved: Inst) -> bool:
+        """Delays of the cycle that an operation moved to, along all that chains behind it. False,
+        and nothing has changed: they do not fit.
+        """
+        before: dict[Inst, float] = {}
+        work = [moved]
+        while work:
+            inst = work.pop()
+            start = max(
+                (s.ready_ns for s in self.reads[inst] if self.ready(s) == inst.time), default=0.0
+            )
+            delay_ns, latency, ready_ns = self.times[inst]
+            if inst.op == "phi":
+                start = 0.0
+            if start > 0 and start + delay_ns > self.budget:
+                for other, old in before.items():
+                    other.ready_ns = old
+                return False
+            settled = ready_ns if latency else start + delay_ns
+            if inst is not moved and settled == inst.ready_ns:
+                continue
+            before.setdefault(inst, inst.ready_ns)
+            inst.ready_ns = settled
+            work += [u for u in self.uses[inst] if u.time == self.ready(inst)]
         return True
 
     def settle_extensions(self) -> None:

@@ -30,6 +30,8 @@ def timing(inst: Inst, budget_ns: float) -> tuple[float, int, float]:
     if op in ("add", "sub"):
         return 0.7 + 0.02 * inst.width, 0, 0.0
     if op == "icmp":
+        if _is_sign(inst):
+            return 0.0, 0, 0.0
         return 0.7 + 0.015 * args[0].width, 0, 0.0
     if op == "select":
         return 0.5, 0, 0.0
@@ -48,16 +50,25 @@ def timing(inst: Inst, budget_ns: float) -> tuple[float, int, float]:
     raise HlsError(inst.loc, f"internal: no delay for {op}")
 
 
+def _is_sign(inst: Inst) -> bool:
+    """A comparison that is the top bit of its operand."""
+    limit = {"slt": 0, "sge": 0, "sgt": -1, "sle": -1}.get(inst.aux)
+    other = inst.args[1]
+    return limit is not None and isinstance(other, Const) and other.signed == limit
+
+
 def _multiply(inst: Inst, budget_ns: float) -> tuple[float, int, float]:
-    """A product is registered; wide ones get more registers, which synthesis moves into the
-    multiplier.
+    """A product is registered. Wide ones get the three registers of a DSP block: operands, product
+    and result.
     """
     widest = max(a.width for a in inst.args)
     total_ns = 3.0 if widest <= 18 else 4.0 + 0.15 * max(0, widest - 25)
-    cycles = 1 if widest <= 18 else 3
-    while cycles * budget_ns < total_ns:
+    if widest <= 18 and total_ns <= budget_ns:
+        return total_ns, 1, 0.0
+    cycles = 3
+    while (cycles - 1) * budget_ns < total_ns:
         cycles += 1
-    return min(total_ns, budget_ns), cycles, 0.0
+    return 0.4, cycles, 0.0
 
 
 def _load(inst: Inst) -> tuple[float, int, float]:

@@ -11,12 +11,19 @@ from .verilog import clean, expression, literal, low, vector
 _REBUILT = frozenset(["zext", "sext"])  # cheaper to repeat where they are used than to register
 
 
+def registers_operands(inst: Inst) -> bool:
+    """A multiplication of several cycles: registers before it and behind it, as in a DSP block."""
+    return inst.op == "mul" and inst.latency > 1
+
+
 class Values:
     """Answers "what is this operand called in this cycle", and collects declarations and register
     updates.
 
     ``declarations`` and ``assigns`` are lines of the module; ``updates`` are lines of its clocked
-    block, which runs only while the process does not stall.
+    block, which runs only while the process does not stall, and so are ``delays``: registers that
+    nothing else sets. These lie in blocks of their own, because synthesis takes time that grows
+    with the square of a block.
     """
 
     def __init__(self, function: Function):
@@ -24,6 +31,7 @@ class Values:
         self.declarations: list[str] = []
         self.assigns: list[str] = []
         self.updates: list[str] = []
+        self.delays: list[str] = []
         self.names: dict[Inst, str] = {}
         self.kept: dict[Inst, str] = {}  # registers of straight-line values, live-outs of loops
         self.delayed: dict[tuple, str] = {}
@@ -56,7 +64,9 @@ class Values:
     @staticmethod
     def base(inst: Inst) -> int:
         """The cycle in which the result's wire is valid."""
-        return inst.time + inst.latency if inst.op == "ld" else inst.time
+        if inst.op == "ld":
+            return inst.time + inst.latency
+        return inst.time + 1 if registers_operands(inst) else inst.time
 
     def at(self, operand, block, time: int | None) -> str:
         """The operand's name in cycle ``time`` of ``block``; with block None, after everything has
@@ -103,7 +113,7 @@ class Values:
             if key not in self.delayed:
                 self.delayed[key] = f"p{cycle}_{self.name(inst)}"
                 self.register(self.delayed[key], inst.width)
-                self.updates.append(f"{self.delayed[key]} <= {source};")
+                self.delays.append(f"{self.delayed[key]} <= {source};")
             source = self.delayed[key]
         return source
 

@@ -52,8 +52,12 @@ def test_an_unknown_opcode_ends_the_run_and_the_next_run_works(tiny_bench):
     assert np.array_equal(good_result.output, run_program(*good, "tiny"))
 
 
+# What hlsc reports, before synthesis. More is allowed only on purpose: raise the limit then.
+MOST_REGISTER_BITS = {"tiny": 20_000, "pynq-z2": 72_500}
+
+
 @pytest.mark.parametrize("target", ["tiny", "pynq-z2"])
-def test_every_pipelined_loop_takes_one_cycle_per_iteration(tmp_path, target):
+def test_loops_take_one_cycle_per_iteration_and_registers_do_not_grow(tmp_path, target):
     from hlsc import Options, compile_source
 
     source = rtl_object.target_source(tmp_path, target)
@@ -61,3 +65,6 @@ def test_every_pipelined_loop_takes_one_cycle_per_iteration(tmp_path, target):
     loops = result.loops()
     assert any("tiles.h" in str(loop["location"]) for loop in loops)
     assert [(loop["location"], loop["ii"]) for loop in loops if loop["ii"] != 1] == []
+    bits = sum(process["num_register_bits"] for process in result.report["processes"])
+    most = MOST_REGISTER_BITS[target]
+    assert 0.9 * most < bits <= most
