@@ -35,8 +35,9 @@ ATTRIBUTES = {
     "cat": ("cat",),
     "cat of a tensor twice": ("cat.repeated",),
     "upsampling": ("upsample",),
-    "shuffles": ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
-    "some channels": ("slice", "halves"),
+    "moved channels": (
+        "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "slice", "halves",
+    ),
     "leaky and others": tuple(
         f"activation.{kind}" for kind in
         ("F.leaky_relu", "slope 0.2", "negative slope", "hardsigmoid", "nn.LeakyReLU", "nn.PReLU",
