@@ -1,15 +1,11 @@
-"""scripts/area.py: what it counts and refuses, on a circuit of a few lines; and that the registers
-which hlsc reports for the accelerator do not grow unnoticed.
-"""
+"""scripts/area.py: what it counts and refuses, on a circuit of a few lines."""
 
 from __future__ import annotations
-
-import json
 
 import area
 import pytest
 from build_sim import BuildError
-from rtl_harness import ROOT, unavailable
+from rtl_harness import unavailable
 
 COUNTER = """
 module rasna_accelerator(input clk, input [17:0] a, b, output reg [35:0] y, output reg [7:0] n);
@@ -22,9 +18,6 @@ module rasna_accelerator(input on, input [3:0] a, output reg [3:0] y);
 endmodule
 """
 LOOP = "module rasna_accelerator(input a, output y); wire z = !(y & a); assign y = z; endmodule"
-# Bits that hlsc reports, all processes together. Lower them when they fall; a design that needs
-# more takes a line in docs/hardware.md, "Budget".
-MOST_REGISTER_BITS = {"tiny": 23_200, "pynq-z2": 103_600}
 
 
 @pytest.fixture
@@ -77,16 +70,3 @@ def test_the_table_says_what_does_not_fit():
     assert lines[0] == "pynq-z2 on XC7Z020"
     assert [line for line in lines if "DOES NOT FIT" in line] == [lines[2]]
     assert "53,201" in lines[2] and "estimate" in lines[2]
-
-
-@pytest.mark.parametrize("target", sorted(MOST_REGISTER_BITS))
-def test_registers_do_not_grow(target):
-    try:
-        kernel = area.generate(target, ROOT / "build")
-    except BuildError as error:
-        unavailable(str(error))
-    report = json.loads(kernel.with_suffix(".json").read_text())
-    bits = sum(process["num_register_bits"] for process in report["processes"])
-    loops = [loop for process in report["processes"] for loop in process["loops"]]
-    assert {loop["location"]: loop["why"] for loop in loops if loop["ii"] != 1} == {}
-    assert bits <= MOST_REGISTER_BITS[target], f"{bits} bits: more than before"
