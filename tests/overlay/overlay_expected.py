@@ -9,8 +9,8 @@ from rasna.targets import TARGETS
 BOARDS = {
     "pynq-z1": ("xc7z020clg400-1", "www.digilentinc.com:pynq-z1:part0:1.0", 150, 64, 512 << 20),
     "pynq-z2": ("xc7z020clg400-1", "tul.com.tw:pynq-z2:part0:1.0", 150, 64, 512 << 20),
-    "kv260": ("xck26-sfvc784-2LV-c", "xilinx.com:kv260_som:part0:1.4", 300, 128, 2 << 30),
-    "zcu104": ("xczu7ev-ffvc1156-2-e", "xilinx.com:zcu104:part0:1.1", 300, 128, 2 << 30),
+    "kv260": ("xck26-sfvc784-2LV-c", "xilinx.com:kv260_som:part0:1.4", 200, 128, 2 << 30),
+    "zcu104": ("xczu7ev-ffvc1156-2-e", "xilinx.com:zcu104:part0:1.1", 200, 128, 2 << 30),
     "ultra96v2": ("xczu3eg-sbva484-1-i", "avnet.com:ultra96v2:part0:1.2", 150, 64, 2 << 30),
 }
 ACCESS = {"r": "read-only", "w": "write-only", "rw": "read-write"}
