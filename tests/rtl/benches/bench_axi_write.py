@@ -3,7 +3,18 @@
 from cocotb import start_soon
 from cocotb.triggers import ReadOnly, RisingEdge
 from cocotbext.axi import AxiSlaveWrite, AxiWriteBus
-from tb import FaultyMemory, bench_test, pause, quiet, receive, send
+from tb import (
+    FaultyMemory,
+    bench_test,
+    bus_requests,
+    check_burst,
+    clear_error,
+    pause,
+    quiet,
+    receive,
+    send,
+    until_idle,
+)
 
 INPUTS = ("rst", "clear", "base", "wq_valid", "wq_addr", "wq_len", "wd_valid", "wd_data", "wb_ready")
 SIZE, BASE, CANARY = 1 << 16, 0x1F38, 0x5A
@@ -31,9 +42,7 @@ class Side:
             await ReadOnly()
             if dut.m_axi_awvalid.value and dut.m_axi_awready.value:
                 address, beats = int(dut.m_axi_awaddr.value), int(dut.m_axi_awlen.value) + 1
-                assert address // 4096 == (address + beats * size - 1) // 4096, "4 KB rule"
-                assert beats <= int(dut.MAX_BURST.value), f"a burst of {beats} beats"
-                assert int(dut.m_axi_awburst.value) == 1
+                check_burst(dut, address, beats, size, dut.m_axi_awburst)
                 self.bursts.append(beats)
             if dut.m_axi_wvalid.value and dut.m_axi_wready.value:
                 assert int(dut.m_axi_wstrb.value) == (1 << size) - 1
@@ -69,15 +78,12 @@ async def requests_reach_memory_and_nothing_else_changes(tb):
     for percent, producer in ((0, 100), (30, 100), (60, 20)):
         channels = [side.slave.aw_channel, side.slave.w_channel, side.slave.b_channel]
         pause(channels, percent, seed=percent)
-        requests = [(0, 1), (5, 0), (3, 130), (450, 200), (7, 1)]
-        requests += [(tb.rng.randrange(4000), tb.rng.randrange(70)) for _ in range(25)]
+        requests = bus_requests(tb)
         await write(tb, side, requests, producer)
         # every answer has come: all is in memory by now
         tb.equal(bytes(side.memory.mem) == bytes(side.wanted), True, f"memory, {percent} % pauses")
     tb.equal(side.data_bursts, side.bursts, "beats up to WLAST")
-    assert max(side.bursts) == int(tb.dut.MAX_BURST.value) and min(side.bursts) == 1
-    while not tb.dut.idle.value:
-        await RisingEdge(tb.dut.clk)
+    await until_idle(tb, side.bursts)
 
 
 @bench_test(INPUTS)
@@ -88,14 +94,7 @@ async def the_first_error_is_kept_until_it_is_cleared(tb):
     at = BASE + 100 * len(dut.wd_data) // 8
     side.memory.bad = range(at, at + 4)
     await write(tb, side, [(90, 20), (0, 3)])
-    tb.equal(int(dut.error.value), 2, "SLVERR")
-    dut.clear.value = 1
-    await RisingEdge(dut.clk)
-    dut.clear.value = 0
-    await RisingEdge(dut.clk)
-    await ReadOnly()
-    tb.equal(int(dut.error.value), 0, "cleared")
-    await RisingEdge(dut.clk)
+    await clear_error(tb)
     side.memory.bad = range(0)
     await write(tb, side, [(90, 20)])
     tb.equal(bytes(side.memory.mem) == bytes(side.wanted), True, "memory behind an error")

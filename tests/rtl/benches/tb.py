@@ -72,6 +72,39 @@ async def receive(tb, count, valid, ready, data, percent):
     return items
 
 
+def bus_requests(tb):
+    """(offset, length) in words: single ones, none, more than a burst, over a page, and random ones."""
+    requests = [(0, 1), (5, 0), (3, 130), (450, 200), (7, 1)]
+    return requests + [(tb.rng.randrange(4000), tb.rng.randrange(70)) for _ in range(25)]
+
+
+def check_burst(dut, address, beats, bytes_per_beat, burst):
+    """The rules of a burst: it stays within 4 KB and the limit, and its addresses count up."""
+    assert address // 4096 == (address + beats * bytes_per_beat - 1) // 4096, "4 KB rule"
+    assert beats <= int(dut.MAX_BURST.value), f"a burst of {beats} beats"
+    assert int(burst.value) == 1
+
+
+async def until_idle(tb, bursts):
+    """Wait for a bus master to be idle; its bursts were as short and as long as they may be."""
+    assert max(bursts) == int(tb.dut.MAX_BURST.value) and min(bursts) == 1
+    while not tb.dut.idle.value:
+        await RisingEdge(tb.dut.clk)
+
+
+async def clear_error(tb):
+    """The error of a bus master is SLVERR; clear it."""
+    dut = tb.dut
+    tb.equal(int(dut.error.value), 2, "SLVERR")
+    dut.clear.value = 1
+    await RisingEdge(dut.clk)
+    dut.clear.value = 0
+    await RisingEdge(dut.clk)
+    await ReadOnly()
+    tb.equal(int(dut.error.value), 0, "cleared")
+    await RisingEdge(dut.clk)
+
+
 def bench_test(inputs, time_us=2000):
     """A cocotb test of coroutine(tb) after a reset; one that compared nothing fails."""
 

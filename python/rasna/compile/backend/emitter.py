@@ -26,7 +26,7 @@ class Emitter:
         self._stream_words = 0
         self._stream_at: dict[bytes, int] = {}
         self._table: bytes | None = None
-        self._entries: list[dict[str, int]] = []
+        self._written: list[int] = []  # out_offset of the table entries with which MOVE writes
         self.contents = MapContents(target)
 
     def __len__(self) -> int:
@@ -52,8 +52,7 @@ class Emitter:
         self.instructions.append((opcode, fields))
         full = self._full(opcode, fields)
         self.cycles.append(instruction_cycles(opcode, full, self.target, stream))
-        written = [e.get("out_offset", 0) for e in self._entries if e.get("last", 0)]
-        self.contents.after(opcode, full, out_channels, written)
+        self.contents.after(opcode, full, out_channels, self._written)
 
     def table(self, entries: list[dict[str, int]]) -> None:
         """Load the offset table, unless it holds just these entries already."""
@@ -67,7 +66,8 @@ class Emitter:
         )
         if words.tobytes() == self._table:
             return
-        self._table, self._entries = words.tobytes(), entries
+        self._table = words.tobytes()
+        self._written = [e.get("out_offset", 0) for e in entries if e.get("last", 0)]
         self.add(Opcode.TABLE, words, num_entries=len(entries))
 
     def image(self) -> np.ndarray:
