@@ -66,19 +66,19 @@ def quantize_convolution(
     # what an accumulator step stands for; 14 bits finer than the output are plenty for a bias
     step = 2.0**-source.frac * np.abs(factor) / scale
     step = np.where(constant, 2.0 ** -(output.frac + 14), step)
-    halvings = np.ceil(np.log2(np.maximum(np.abs(bias) / step, 1) / MAX_BIAS))
-    halvings = np.maximum(halvings, 0)
+    needed = np.ceil(np.log2(np.maximum(np.abs(bias) / step, 1) / MAX_BIAS))
+    halvings = np.maximum(needed, 0).astype(np.int64)
     while True:
-        halved = torch.from_numpy(np.ldexp(scale, -halvings.astype(np.int64))).float()
+        halved = torch.from_numpy(np.ldexp(scale, -halvings)).float()
         integers = quantize_weight(rows, halved.unsqueeze(1), weight_limit(settings.wb)).numpy()
-        bias_integers = round_half_up(bias / np.ldexp(step, halvings.astype(np.int64)))
+        bias_integers = round_half_up(bias / np.ldexp(step, halvings))
         sums = (np.abs(integers) * np.abs(sign)).sum(axis=1, dtype=np.float64).astype(np.int64)
         bound = np.abs(bias_integers) + sums * max_magnitude(source)
         if (bound <= MAX_ACC).all():
             break
         halvings += bound > MAX_ACC
     lo, hi = clamp_limits(output, clamp)
-    per_lsb = np.ldexp(step, halvings.astype(np.int64) + output.frac)
+    per_lsb = np.ldexp(step, halvings + output.frac)
     requant = requant_for(per_lsb, bound, lo, hi, settings.ib)
     integers = (integers * sign).astype(np.int8).reshape(weight.shape)
     return Quantized(integers, bias_integers.astype(np.int32), requant)
