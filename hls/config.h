@@ -9,6 +9,14 @@
 
 namespace rasna {
 
+// A value that nobody looks at: hlsc then needs no logic for it.
+#ifdef __HLSC__
+extern "C" __attribute__((const)) uint64_t __hls_unspecified();
+inline uint64_t unspecified() { return __hls_unspecified(); }
+#else
+inline uint64_t unspecified() { return 0; }
+#endif
+
 constexpr bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
 
 template <class T>
@@ -24,6 +32,13 @@ struct CheckTarget {
   static_assert(is_power_of_two(T::acc_tiles), "acc_tiles must be a power of two");
   static constexpr bool ok = true;
 };
+
+// Bits of the sum that one list makes: its codes have 8 bits, and so have pixels.
+template <class T>
+constexpr int sum_bits() {
+  static_assert(DENSE_CODES_PER_WORD == 8, "the 3 below");
+  return 15 + 3 + T::list_words_log2 + 1;
+}
 
 // Records of three rounds are alive at once: one is loaded, one computes, one is drained.
 constexpr int RECORD_ROUNDS = 4;
@@ -47,9 +62,10 @@ struct Memory {
   // offset, lane_mask, is_signed and last of every entry; a copy per slice, for a port per slice.
   typedef uint32_t Table[T::slices][T::table_entries];
   typedef int16_t MoveOffset[T::table_entries];
-  typedef int32_t Accumulator[T::slices][T::acc_tiles][T::lanes];
-  // Second words of the channel records: what the drain needs to know.
-  typedef uint64_t Record[RECORD_ROUNDS * T::slices];
+  // Accumulators that are kept: a memory per lane, because the drain handles one slice per cycle.
+  typedef int32_t Accumulator[T::lanes][T::acc_tiles * T::slices];
+  // The channel records as the drain needs them: 0 the bias, 1 the second word.
+  typedef uint64_t Record[2][RECORD_ROUNDS * T::slices];
   // Words between requantizing and writing: 0 the data, 1 enable, row and word address.
   typedef uint64_t Drained[2][DRAIN_SLOTS];
 };

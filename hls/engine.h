@@ -27,15 +27,20 @@ inline Address store_base(const SegmentBases<Address> &bases, uint8_t segment) {
   return segment == SEGMENT_OUTPUT ? bases.output : bases.scratch;
 }
 
-// LOAD and FILL share a loop; so do TAPS and MOVE.
-inline RowsJob rows_job_of(const InstructionWords &instruction, uint8_t opcode) {
-  return opcode == OPCODE_LOAD ? rows_job(decode_load(instruction.word))
-                               : rows_job(decode_fill(instruction.word));
+// What the loop of TAPS, MOVE, LOAD and FILL has to do.
+template <class T>
+inline TilesJob tiles_job(const InstructionWords &instruction, uint8_t opcode) {
+  switch (opcode) {
+    case OPCODE_TAPS: return taps_job<T>(decode_taps(instruction));
+    case OPCODE_MOVE: return move_job(decode_move(instruction));
+    case OPCODE_LOAD: return load_job(decode_load(instruction));
+    default: return fill_job(decode_fill(instruction));
+  }
 }
 
 struct Outcome {
   int error;
-  uint32_t iterations;  // of the loop of TAPS and MOVE; 0 for others
+  uint32_t iterations;  // of the loop of TAPS, MOVE, LOAD and FILL; 0 for others
 };
 
 // Executes one instruction; what it did is in memory when it returns.
@@ -46,35 +51,30 @@ Outcome execute(const InstructionWords &instruction, Port &port,
                 typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
                 typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem,
                 typename Memory<T>::Drained &drained_mem, StripeOrigin (&origins)[T::slices]) {
-  const uint8_t opcode = (uint8_t)instruction.word[0];
+  const uint8_t opcode = (uint8_t)instruction[0];
   Outcome outcome = {ERROR_OK, 0};
   switch (opcode) {
     case OPCODE_END:
       break;
-    case OPCODE_FILL:
-    case OPCODE_LOAD: {
-      const Load f = decode_load(instruction.word);
-      rows_step<T>(rows_job_of(instruction, opcode), runs_of(f, load_base(bases, f.segment)), port,
-                   map_mem, origins);
-      break;
-    }
     case OPCODE_STORE: {
-      const Store f = decode_store(instruction.word);
+      const Store f = decode_store(instruction);
       store_step<T>(f, runs_of(f, store_base(bases, f.segment)), port, map_mem);
       break;
     }
     case OPCODE_TABLE:
-      table_step<T>(decode_table(instruction.word), words, table_mem, move_mem);
+      table_step<T>(decode_table(instruction), words, table_mem, move_mem);
       break;
     case OPCODE_TAPS:
-    case OPCODE_MOVE: {
+    case OPCODE_MOVE:
+    case OPCODE_LOAD:
+    case OPCODE_FILL: {
       const InstructionWords nothing = {};
-      const bool is_move = opcode == OPCODE_MOVE;
-      const TilesJob job = is_move ? move_job(decode_move(instruction.word))
-                                   : taps_job<T>(decode_taps(instruction.word));
-      const Taps taps = decode_taps(is_move ? nothing.word : instruction.word);
-      outcome.iterations = tiles_step<T>(job, taps, words, map_mem, list_mem, table_mem, move_mem,
-                                         acc_mem, record_mem, drained_mem, origins);
+      const Taps taps = decode_taps(opcode == OPCODE_TAPS ? instruction : nothing);
+      const Load load = decode_load(instruction);
+      const Reader<Address> reader = {runs_of(load, load_base(bases, load.segment)), 0};
+      outcome.iterations = tiles_step<T>(tiles_job<T>(instruction, opcode), taps, reader, port, words,
+                                         map_mem, list_mem, table_mem, move_mem, acc_mem, record_mem,
+                                         drained_mem, origins);
       break;
     }
     default:

@@ -99,13 +99,13 @@ int exact_run(ExactContext<T> &context, const ExactSegments &segments, uint32_t 
   const SegmentBases<uint64_t> bases = {word_address(segments.input), word_address(segments.output),
                                         word_address(segments.scratch)};
   request_instruction(program_port, program_base, 0);
-  InstructionWords next = read_instruction(program_port);
+  InstructionWords fetched = {}, instruction = {};
   bool run = true;
   int error = ERROR_OK;
   uint32_t pc = 0;
   while (run) {
-    run = fetch_step(program_port, program_base, pc, next, words);
-    const InstructionWords instruction = read_instruction(words);
+    run = fetch_step(program_port, program_base, pc, fetched, words);
+    read_instruction(words, instruction);
     const Outcome outcome = execute<T>(instruction, data_port, bases, words, context.map_mem,
                                        context.list_mem, context.table_mem, context.move_mem,
                                        context.acc_mem, context.record_mem,

@@ -10,16 +10,14 @@
 namespace rasna {
 
 // An instruction as words; the newest word is shifted in behind the others.
-struct InstructionWords {
-  uint64_t word[INSTRUCTION_WORDS];
-};
+typedef uint64_t InstructionWords[INSTRUCTION_WORDS];
 
 inline void shift_in(InstructionWords &instruction, uint64_t word) {
   for (int i = 0; i < INSTRUCTION_WORDS - 1; i++) {
 #pragma HLS unroll
-    instruction.word[i] = instruction.word[i + 1];
+    instruction[i] = instruction[i + 1];
   }
-  instruction.word[INSTRUCTION_WORDS - 1] = word;
+  instruction[INSTRUCTION_WORDS - 1] = word;
 }
 
 // After these, both processes stop: the engine reports what it was.
@@ -31,8 +29,8 @@ struct StreamPlace {
 };
 
 inline StreamPlace stream_place(const InstructionWords &instruction) {
-  const Table table = decode_table(instruction.word);
-  const Taps taps = decode_taps(instruction.word);
+  const Table table = decode_table(instruction);
+  const Taps taps = decode_taps(instruction);
   const bool computes = taps.num_channels != 0 && taps.tile_rows != 0 && taps.tile_words != 0;
   StreamPlace place = {0, 0};
   if (table.opcode == OPCODE_TABLE) place = {table.stream_addr, table.num_entries};
@@ -40,15 +38,13 @@ inline StreamPlace stream_place(const InstructionWords &instruction) {
   return place;
 }
 
-// One instruction out of a port or a stream.
-template <class Source>
-InstructionWords read_instruction(Source &source) {
-  InstructionWords instruction = {};
+// One instruction out of the stream.
+template <class Stream>
+void read_instruction(Stream &words, InstructionWords &instruction) {
   for (int i = 0; i < INSTRUCTION_WORDS; i++) {
 #pragma HLS pipeline II=1
-    shift_in(instruction, source.read());
+    shift_in(instruction, words.read());
   }
-  return instruction;
 }
 
 // Asks for instruction number `pc`.
@@ -57,22 +53,22 @@ void request_instruction(Port &port, Address program_base, uint32_t pc) {
   port.read_request(program_base + pc * INSTRUCTION_WORDS, INSTRUCTION_WORDS);
 }
 
-// Sends instruction number `pc`, which is in `next`, and its stream; `next` becomes the one behind
-// it. Both are asked for at once, so that memory's latency counts once. False after the last one.
+// Passes on instruction number `pc`, which was asked for, and its stream. The stream and the next
+// instruction are asked for at once, so that memory's latency counts once. False after the last
+// one. `instruction` is where its words go by.
 template <class Port, class Address, class Stream>
-bool fetch_step(Port &port, Address program_base, uint32_t pc, InstructionWords &next,
+bool fetch_step(Port &port, Address program_base, uint32_t pc, InstructionWords &instruction,
                 Stream &words) {
-  InstructionWords instruction = next;
-  const StreamPlace place = stream_place(instruction);
-  const bool more = !is_last((uint8_t)instruction.word[0]);
-  if (more) request_instruction(port, program_base, pc + 1);
-  if (place.num_words != 0) port.read_request(program_base + place.address, place.num_words);
   for (int i = 0; i < INSTRUCTION_WORDS; i++) {
 #pragma HLS pipeline II=1
-    words.write(instruction.word[0]);
-    shift_in(instruction, 0);
+    const uint64_t word = port.read();
+    words.write(word);
+    shift_in(instruction, word);
   }
-  if (more) next = read_instruction(port);
+  const StreamPlace place = stream_place(instruction);
+  const bool more = !is_last((uint8_t)instruction[0]);
+  if (place.num_words != 0) port.read_request(program_base + place.address, place.num_words);
+  if (more) request_instruction(port, program_base, pc + 1);
   for (uint32_t i = 0; i < place.num_words; i++) {
 #pragma HLS pipeline II=1
     words.write(port.read());

@@ -40,7 +40,6 @@ inline uint8_t next_round(uint8_t round) { return (uint8_t)((round + 1) & (RECOR
 
 // What a slice needs of its channel record.
 struct SliceChannel {
-  int32_t bias;
   uint16_t src_base, num_codes;
 };
 
@@ -75,16 +74,16 @@ inline void loader_take(const Loader &loader, uint64_t word, int stripes_log2, b
   const int half = shared ? 0 : loader.round & 1;
   const int index = half * T::list_words + (loader.list_index & (T::list_words - 1));
   const bool is_list = loader.list_left != 0;
-  const SliceChannel channel = {record.bias, record.src_base, record.num_codes};
+  const SliceChannel channel = {record.src_base, record.num_codes};
   for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
     const int copy = s >> stripes_log2;
     if (!is_list && !loader.second && copy == (int)loader.copy) next[s] = channel;
     if (is_list && (shared || copy == (int)loader.list_copy)) list_mem[s][index] = word;
   }
-  if (!is_list && loader.second) {
-    record_mem[loader.round * T::slices + (loader.copy & (T::slices - 1))] = word;
-  }
+  const int number = loader.round * T::slices + (loader.copy & (T::slices - 1));
+  if (!is_list && !loader.second) record_mem[0][number] = (uint32_t)record.bias;
+  if (!is_list && loader.second) record_mem[1][number] = word;
 }
 
 // The loader after that word. Nothing but registers decides what a word is.

@@ -10,25 +10,33 @@ namespace rasna {
 
 // ---------------------------------------------------------------- reading
 
-// The 8 bytes from `shift` on of the 16 bytes (low, high): three levels of two-way selects.
-inline uint64_t funnel(uint64_t low, uint64_t high, int shift) {
-  const uint64_t low4 = shift & 4 ? low >> 32 | high << 32 : low;
-  const uint64_t high4 = shift & 4 ? high >> 32 : high;
-  const uint64_t low2 = shift & 2 ? low4 >> 16 | high4 << 48 : low4;
-  const uint64_t high2 = shift & 2 ? high4 >> 16 : high4;
-  return shift & 1 ? low2 >> 8 | high2 << 56 : low2;
+template <class Value>
+inline Value select_quarter(Value v0, Value v1, Value v2, Value v3, int index) {
+  const Value low = index & 1 ? v1 : v0, high = index & 1 ? v3 : v2;
+  return index & 2 ? high : low;
 }
 
 // The vector of 8 bytes at any byte address: word w = address / 8 and the word behind it. One of
 // the two is even and one odd, so each bank is read once: even bank at (w + 1) / 2, odd at w / 2.
+// The 16 bytes of both are a ring, from which 8 are taken from any place on: first from a multiple
+// of four, then from 0 to 3; each is a four-way select per bit.
 template <class T>
 inline uint64_t read_vector(const uint64_t (&banks)[2][T::map_words / 2], uint16_t address) {
   constexpr int mask = T::map_words / 2 - 1;
   const int word = address >> 3;
   const uint64_t even = banks[0][((word + 1) >> 1) & mask];
   const uint64_t odd = banks[1][(word >> 1) & mask];
-  const bool starts_odd = word & 1;
-  return funnel(starts_odd ? odd : even, starts_odd ? even : odd, address & 7);
+  const uint32_t quarter[4] = {(uint32_t)even, (uint32_t)(even >> 32), (uint32_t)odd,
+                               (uint32_t)(odd >> 32)};
+  const int first = (address >> 2) & 3, byte = address & 3;
+  const uint64_t low = select_quarter(quarter[0], quarter[1], quarter[2], quarter[3], first);
+  const uint64_t middle = select_quarter(quarter[1], quarter[2], quarter[3], quarter[0], first);
+  const uint64_t high = select_quarter(quarter[2], quarter[3], quarter[0], quarter[1], first);
+  const uint64_t v0 = low | middle << 32;
+  const uint64_t v1 = low >> 8 | middle << 24 | high << 56;
+  const uint64_t v2 = low >> 16 | middle << 16 | high << 48;
+  const uint64_t v3 = low >> 24 | middle << 8 | high << 40;
+  return select_quarter(v0, v1, v2, v3, byte);
 }
 
 // Lane p of a vector as a number.
@@ -55,6 +63,8 @@ struct Destination {
   bool circular;
   uint8_t stripes_log2;
 };
+
+constexpr Destination NO_DESTINATION = {0, 0, 0, 0, 0, 0, 0, 0, false, 0};
 
 template <class Fields>
 inline Destination destination_of(const Fields &f) {

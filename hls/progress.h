@@ -7,19 +7,23 @@
 #include "config.h"
 #include "drain.h"
 #include "loader.h"
+#include "map_memory.h"
 #include "slice.h"
 #include "walk.h"
 
 namespace rasna {
 
-// An instruction as the loop sees it: MOVE is a TAPS whose rounds are channels, whose lists are the
-// offset table, and which writes assembled words instead of requantized ones.
+// An instruction as the loop sees it. MOVE is a TAPS whose rounds are channels, whose lists are the
+// offset table, and which writes assembled words instead of requantized ones. LOAD and FILL are a
+// MOVE with one step per word, whose words come from memory or from nowhere.
 struct TilesJob {
-  bool is_move, is_max, acc_init, acc_keep, list_shared, sparse;
+  bool is_taps, is_move, is_rows;  // one of TAPS; MOVE; LOAD and FILL
+  bool from_memory;                // LOAD
+  bool is_max, acc_init, acc_keep, list_shared, sparse;
   uint8_t stripes_log2, last_stripe, last_slot;
   uint16_t num_rounds;
   RoundChannels channels;  // TAPS: with a record in the stream
-  uint16_t final_words;    // to drain for a tile of the last round; all others have one per slice
+  uint16_t final_words, full_words;  // to drain for a tile of the last round, of all others
   uint16_t tile_rows;
   TileLast last;
   uint16_t table_entries;
@@ -29,7 +33,8 @@ struct TilesJob {
   uint16_t move_base;
   WalkSteps move_steps;
   uint16_t acc_base;
-  uint8_t fill;
+  uint8_t fill, last_lanes;
+  Destination destination;
 };
 
 template <class T>
@@ -37,7 +42,8 @@ inline TilesJob taps_job(const Taps &f) {
   const int copies_log2 = T::slices_log2 - (int)f.stripes_log2;
   const int copies = 1 << (copies_log2 & 7);
   TilesJob job;
-  job.is_move = false;
+  job.is_taps = true;
+  job.is_move = job.is_rows = job.from_memory = false;
   job.is_max = f.func == FUNC_MAX;
   job.acc_init = f.acc_init != 0;
   job.acc_keep = f.acc_keep != 0;
@@ -49,6 +55,7 @@ inline TilesJob taps_job(const Taps &f) {
   job.num_rounds = (uint16_t)(((uint32_t)f.num_channels + (uint32_t)copies - 1) >> (copies_log2 & 7));
   job.channels = round_channels(f.num_channels, copies);
   job.final_words = (uint16_t)((int)job.channels.final_round << (f.stripes_log2 & 7));
+  job.full_words = (uint16_t)T::slices;
   job.tile_rows = f.tile_rows;
   job.last = tile_last(f.tile_rows, f.tile_words);
   job.table_entries = f.table_entries;
@@ -59,29 +66,67 @@ inline TilesJob taps_job(const Taps &f) {
   job.move_steps = {0, 0, 0};
   job.acc_base = f.acc_base;
   job.fill = f.fill;
+  job.last_lanes = f.last_lanes;
+  job.destination = destination_of(f);
+  return job;
+}
+
+// A job without lists and accumulators: channels x rows x words that are written one after another.
+inline TilesJob plain_job(uint16_t num_channels, uint16_t num_rows, uint16_t num_words) {
+  TilesJob job;
+  job.is_taps = job.is_move = job.is_rows = job.from_memory = false;
+  job.is_max = job.acc_init = job.acc_keep = job.list_shared = job.sparse = false;
+  job.stripes_log2 = job.last_stripe = 0;
+  job.last_slot = DENSE_CODES_PER_WORD - 1;
+  job.num_rounds = num_channels;
+  job.channels.final_round = job.channels.full_round = 0;
+  job.final_words = job.full_words = 0;
+  job.tile_rows = num_rows;
+  job.last = tile_last(num_rows, num_words);
+  job.table_entries = 1;
+  job.group_step = 0;
+  job.src_base = 0;
+  job.src_steps = {0, 0, 0};
+  job.acc_base = 0;
   return job;
 }
 
 inline TilesJob move_job(const Move &f) {
-  TilesJob job;
+  TilesJob job = plain_job(f.num_channels, f.num_rows, f.num_words);
   job.is_move = true;
-  job.is_max = job.acc_init = job.list_shared = job.sparse = false;
-  job.acc_keep = true;  // nothing to drain
-  job.stripes_log2 = job.last_stripe = 0;
-  job.last_slot = DENSE_CODES_PER_WORD - 1;
-  job.num_rounds = f.num_channels;
-  job.channels.final_round = job.channels.full_round = 0;
-  job.final_words = 0;
-  job.tile_rows = f.num_rows;
-  job.last = tile_last(f.num_rows, f.num_words);
   job.table_entries = f.table_entries;
-  job.group_step = 0;
   job.src_base = f.src_base;
   job.src_steps = {f.src_channel_step, f.src_row_step, f.src_word_step};
   job.move_base = f.out_base;
   job.move_steps = {f.out_channel_step, f.out_row_step, f.out_word_step};
-  job.acc_base = 0;
   job.fill = f.fill;
+  job.last_lanes = WORD_BYTES;
+  job.destination = NO_DESTINATION;
+  return job;
+}
+
+inline TilesJob load_job(const Load &f) {
+  TilesJob job = plain_job(f.num_channels, f.num_rows, f.num_words);
+  job.is_rows = job.from_memory = true;
+  job.destination = destination_of(f);
+  const uint32_t first_row_words = (uint32_t)(int32_t)f.out_row * (uint32_t)f.out_row_step;
+  job.move_base = (uint16_t)(f.out_base + first_row_words);
+  job.move_steps = {f.out_channel_step, f.out_row_step, 1};
+  job.fill = f.fill;
+  job.last_lanes = f.last_lanes;
+  return job;
+}
+
+// One stripe that all slices hold, one row per block; no lane comes from anywhere.
+inline TilesJob fill_job(const Fill &f) {
+  TilesJob job = plain_job(1, f.num_blocks, f.num_words);
+  job.is_rows = true;
+  job.destination = NO_DESTINATION;
+  job.destination.rows = job.destination.local_rows = f.num_blocks;
+  job.move_base = f.out_base;
+  job.move_steps = {0, f.block_step, 1};
+  job.fill = f.fill;
+  job.last_lanes = 0;
   return job;
 }
 
@@ -95,7 +140,7 @@ struct Progress {
   uint16_t round_steps;  // steps of each of its tiles
   uint16_t steps_left;   // of this tile; stays 0 while the tile waits for the drain
   bool steps_done;       // a tile is active, and this step is its last one or behind it
-  uint32_t step;
+  uint16_t step;
   uint16_t list_index;
   uint8_t slot;
   Tile tile;
@@ -143,7 +188,7 @@ inline void next_step(Progress &at, const TilesJob &job, const Events &e, uint16
   const uint16_t steps_left = (uint16_t)(at.steps_left - (at.steps_left != 0 ? 1 : 0));
   const uint16_t list_index = (uint16_t)(at.list_index + (slot_ends ? 1 : 0));
   const uint8_t slot = slot_ends ? (uint8_t)0 : (uint8_t)(at.slot + 1);
-  at.step = e.tile_starts ? 0u : at.step + 1;
+  at.step = e.tile_starts ? (uint16_t)0 : (uint16_t)(at.step + 1);
   at.slot = e.tile_starts ? (uint8_t)0 : slot;
   at.list_index = e.tile_starts ? (uint16_t)0 : list_index;
   at.steps_done = e.round_starts ? short_new_round : e.tile_ends ? next_done : nearly_done;
@@ -151,10 +196,9 @@ inline void next_step(Progress &at, const TilesJob &job, const Events &e, uint16
 }
 
 // Move the counters on. `longest` is the most codes of a list of the round that may start.
-inline void progress_on(Progress &at, const TilesJob &job, const Events &e, uint16_t longest,
-                        uint16_t full_words) {
-  const uint16_t new_steps = job.is_move ? job.table_entries : longest;
-  const uint16_t new_words = at.rounds_left == 1 ? job.final_words : full_words;
+inline void progress_on(Progress &at, const TilesJob &job, const Events &e, uint16_t longest) {
+  const uint16_t new_steps = job.is_taps ? longest : job.table_entries;
+  const uint16_t new_words = at.rounds_left == 1 ? job.final_words : job.full_words;
   next_step(at, job, e, new_steps);
   Walk src = at.src, move = at.move;
   Tile tile = at.tile;
@@ -177,23 +221,20 @@ inline void progress_on(Progress &at, const TilesJob &job, const Events &e, uint
 }
 
 template <class T>
-inline StepControl step_control(const Progress &at, const TilesJob &job) {
+inline StepControl step_control(const Progress &at, const TilesJob &job, const Events &e) {
   const int half = job.list_shared ? 0 : at.round & 1;
   StepControl c;
   c.active = at.active;
-  c.first = at.step == 0;
+  c.starts = e.tile_starts;
   c.is_move = job.is_move;
   c.is_max = job.is_max;
-  c.acc_init = job.acc_init;
   c.sparse = job.sparse;
   c.step = at.step;
   c.list_index = (uint16_t)(half * T::list_words + (at.list_index & (T::list_words - 1)));
   c.slot = at.slot;
   c.offset = at.src.word;
-  c.acc_index = at.acc_index;
   c.table_entries = job.table_entries;
   c.group_step = job.group_step;
-  c.fill = job.fill;
   return c;
 }
 

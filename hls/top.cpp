@@ -22,11 +22,12 @@ constexpr int PREFETCH_WORDS = 512;
 
 void fetch(MemoryPort port, WordStream &words) {
   request_instruction(port, (uint32_t)0, 0);
-  InstructionWords next = read_instruction(port);
+  static InstructionWords instruction;
+#pragma HLS array_partition variable=instruction complete
   uint32_t pc = 0;
   bool run = true;
   while (run) {
-    run = fetch_step(port, (uint32_t)0, pc, next, words);
+    run = fetch_step(port, (uint32_t)0, pc, instruction, words);
     pc++;
   }
 }
@@ -50,9 +51,9 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
   static Memory<Target>::MoveOffset move_mem;
   static Memory<Target>::Accumulator acc_mem;
 #pragma HLS array_partition variable=acc_mem complete dim=1
-#pragma HLS array_partition variable=acc_mem complete dim=3
-#pragma HLS bind_storage variable=acc_mem type=ram_s2p impl=lutram
+#pragma HLS bind_storage variable=acc_mem type=ram_s2p impl=bram
   static Memory<Target>::Record record_mem;
+#pragma HLS array_partition variable=record_mem complete dim=1
 #pragma HLS bind_storage variable=record_mem type=ram_s2p impl=lutram
   static Memory<Target>::Drained drained_mem;
 #pragma HLS array_partition variable=drained_mem complete dim=1
@@ -60,15 +61,17 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
   static StripeOrigin origins[Target::slices];
 #pragma HLS array_partition variable=origins complete
   const SegmentBases<uint32_t> bases = {input_base, output_base, scratch_base};
+  static InstructionWords instruction;
+#pragma HLS array_partition variable=instruction complete
   uint32_t pc = 0;
   bool run = true;
   while (run) {
     *error_pc = pc;
-    const InstructionWords instruction = read_instruction(words);
+    read_instruction(words, instruction);
     const Outcome outcome = execute<Target>(instruction, port, bases, words, map_mem, list_mem,
                                             table_mem, move_mem, acc_mem, record_mem, drained_mem,
                                             origins);
-    run = !is_last((uint8_t)instruction.word[0]);
+    run = !is_last((uint8_t)instruction[0]);
     *error = (uint32_t)outcome.error;
     pc++;
   }

@@ -1,4 +1,4 @@
-// LOAD and FILL, STORE, TABLE: one word per cycle between memory and the slices.
+// STORE and TABLE, and what LOAD asks memory for: one word per cycle between memory and the slices.
 //
 // Port has the calls of hls::burst_maxi<uint64_t>: read_request, read, write_request, write,
 // write_response. Stream has read().
@@ -61,77 +61,40 @@ inline void next_run(Runs<Address> &runs) {
   runs.num_runs--;
 }
 
-// What LOAD and FILL have in common: FILL is a LOAD of rows whose words come from nowhere.
-struct RowsJob {
-  bool from_memory;
-  uint16_t num_channels, num_rows, num_words;
-  uint8_t last_lanes, fill;
-  Destination destination;
-};
-
-inline RowsJob rows_job(const Load &f) {
-  const RowsJob job = {true,         f.num_channels, f.num_rows, f.num_words,
-                       f.last_lanes, f.fill,         destination_of(f)};
-  return job;
-}
-
-// One stripe that all slices hold, one row per block.
-inline RowsJob rows_job(const Fill &f) {
-  const Destination d = {f.out_base, 0, f.block_step, f.num_blocks, 0, f.num_blocks, 0, 0, false, 0};
-  const RowsJob job = {false, 1, f.num_blocks, f.num_words, 0, f.fill, d};
-  return job;
-}
-
 // Words of all rows: fits, because they lie in one memory.
 inline uint32_t total_words(uint16_t num_channels, uint16_t num_rows, uint16_t num_words) {
   return (uint32_t)num_channels * (uint32_t)num_rows * (uint32_t)num_words;
 }
 
-// Writes the rows; takes as many words from the port as it writes, which were requested up to
-// RUNS_AHEAD runs before they are read.
-template <class T, class Address, class Port>
-void rows_step(const RowsJob &job, Runs<Address> runs, Port &port, typename Memory<T>::Map &map_mem,
-               StripeOrigin (&origins)[T::slices]) {
-  set_origins<T>(job.destination, origins);
-  const uint32_t run_words = runs.num_words;
-  const uint32_t all_runs = job.from_memory ? runs.num_runs : 0u;
+// The words of LOAD. Requests are sent up to RUNS_AHEAD runs before their words are read.
+template <class Address>
+struct Reader {
+  Runs<Address> runs;
+  uint32_t run_left;  // words of this run
+};
+
+// `any` is whether there is something to read.
+template <class Address, class Port>
+void reader_begin(Reader<Address> &reader, bool any, Port &port) {
+  const uint32_t all_runs = any ? reader.runs.num_runs : 0u;
   const uint32_t first_runs = all_runs < (uint32_t)RUNS_AHEAD ? all_runs : (uint32_t)RUNS_AHEAD;
   for (uint32_t i = 0; i < first_runs; i++) {
 #pragma HLS pipeline II=1
-    port.read_request(runs.address, run_words);
-    next_run(runs);
+    port.read_request(reader.runs.address, reader.runs.num_words);
+    next_run(reader.runs);
   }
-  const Destination d = job.destination;
-  const WalkSteps steps = {d.channel_step, d.row_step, 1};
-  const uint32_t first_row_words = (uint32_t)(int32_t)d.row * (uint32_t)d.row_step;
-  Walk walk;
-  walk_from(walk, (uint16_t)(d.base + first_row_words));
-  const TileLast last = tile_last(job.num_rows, job.num_words);
-  Tile tile;
-  tile_first(tile, last);
-  uint32_t words_left = total_words(job.num_channels, job.num_rows, job.num_words);
-  uint32_t run_left = run_words;
-  while (words_left != 0) {
-#pragma HLS pipeline II=1
-    uint64_t word = 0;
-    if (job.from_memory) word = port.read();
-    if (job.from_memory && run_left == 1 && runs.num_runs != 0) {
-      port.read_request(runs.address, run_words);
-      next_run(runs);
-    }
-    run_left = run_left == 1 ? run_words : run_left - 1;
-    const int valid_lanes = !job.from_memory ? 0 : tile.last_word ? (int)job.last_lanes : WORD_BYTES;
-    word = fill_lanes(word, valid_lanes, job.fill);
-    const int32_t row = (int32_t)tile.row + (int32_t)d.row;
-    for (int s = 0; s < T::slices; s++) {
-#pragma HLS unroll
-      const Place place = place_row(row, walk.word, origins[s], d);
-      write_bank<T>(map_mem[s], place.stored, place.word, word);
-    }
-    words_left--;
-    walk_on(walk, steps, tile.last_word, tile.last_row);
-    tile_on(tile, last);
+  reader.run_left = reader.runs.num_words;
+}
+
+template <class Address, class Port>
+inline uint64_t reader_take(Reader<Address> &reader, Port &port) {
+  const uint64_t word = port.read();
+  if (reader.run_left == 1 && reader.runs.num_runs != 0) {
+    port.read_request(reader.runs.address, reader.runs.num_words);
+    next_run(reader.runs);
   }
+  reader.run_left = reader.run_left == 1 ? reader.runs.num_words : reader.run_left - 1;
+  return word;
 }
 
 // Where STORE reads: stripe, row within it, and the word address at the start of channel and row.
@@ -177,15 +140,17 @@ void store_step(const Store &f, Runs<Address> runs, Port &port, const typename M
       waiting = waiting == RUNS_AHEAD ? waiting : waiting + 1;
     }
     const uint16_t word = (uint16_t)(at.row_word + tile.word);
-    uint64_t words[T::slices];
-#pragma HLS array_partition variable=words complete
+    uint64_t even[T::slices], odd[T::slices];
+#pragma HLS array_partition variable=even complete
+#pragma HLS array_partition variable=odd complete
     for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
-      const uint64_t even = map_mem[s][0][(word >> 1) & mask];
-      const uint64_t odd = map_mem[s][1][(word >> 1) & mask];
-      words[s] = word & 1 ? odd : even;
+      even[s] = map_mem[s][0][(word >> 1) & mask];
+      odd[s] = map_mem[s][1][(word >> 1) & mask];
     }
-    port.write(select_slice<T>(words, at.stripe));
+    const uint64_t of_even = select_slice<T>(even, at.stripe);
+    const uint64_t of_odd = select_slice<T>(odd, at.stripe);
+    port.write(word & 1 ? of_odd : of_even);
     run_starts = run_left == 1;
     run_left = run_left == 1 ? run_words : run_left - 1;
     words_left--;

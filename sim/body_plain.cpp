@@ -79,10 +79,9 @@ void max(const uint8_t *const *bases, const MaxTap *taps, int num_taps, uint8_t 
 }
 
 void requantize_lanes(const int32_t *acc, int num_lanes, const Requant &by, uint8_t *out) {
-    const RequantizeLimits limits =
-        requantize_limits(by.ib, static_cast<int16_t>(by.clamp_lo), static_cast<int16_t>(by.clamp_hi));
-    for (int p = 0; p < num_lanes; p++)
-        out[p] = static_cast<uint8_t>(requantize(acc[p], by.pre_shift, by.multiplier, by.shift, limits));
+    const Requantizer r = requantizer(by.ib, by.pre_shift, by.multiplier, by.shift,
+                                      static_cast<int16_t>(by.clamp_lo), static_cast<int16_t>(by.clamp_hi));
+    for (int p = 0; p < num_lanes; p++) out[p] = requantize(acc[p], r);
 }
 
 bool always() { return true; }

@@ -15,10 +15,10 @@ from . import isa
 from .isa import Opcode
 from .targets import Target, get_target
 
-INSTRUCTION_CYCLES = 12  # an instruction is read, decoded and dispatched
-TILES_PIPELINE_CYCLES = 24  # depth of the loop of TAPS and MOVE, and its setup
+INSTRUCTION_CYCLES = 13  # an instruction is read, decoded and dispatched
+TILES_PIPELINE_CYCLES = 24  # depth of the loop of TAPS, MOVE, LOAD and FILL, and its setup
 DRAIN_DELAY_CYCLES = 12  # from a drained word to its write, at the end of a TAPS
-TRANSFER_SETUP_CYCLES = 18  # products and steps of LOAD, STORE and FILL
+STORE_SETUP_CYCLES = 9  # products and steps of STORE
 MEMORY_LATENCY_CYCLES = 30  # from a burst request to its first word, or to its response
 WRITE_BURST_WORDS = 64  # a write burst leaves when all of it is there
 RUN_CYCLES = 50  # start of a run, its first instruction on the way, and its end
@@ -47,7 +47,7 @@ def instruction_cycles(
         return taps_cycles(fields, target, num_codes, list_words)
     if opcode == Opcode.FILL:
         words = fields["num_blocks"] * fields["num_words"]
-        return INSTRUCTION_CYCLES + TRANSFER_SETUP_CYCLES + 1 + words
+        return INSTRUCTION_CYCLES + 1 + TILES_PIPELINE_CYCLES + words
     if opcode in (Opcode.LOAD, Opcode.STORE):
         return transfer_cycles(opcode, fields)
     if opcode == Opcode.TABLE:
@@ -68,11 +68,11 @@ def transfer_cycles(opcode: Opcode, fields: dict[str, int]) -> int:
         burst = channel
         if fields["dram_channel_step"] == channel or fields["num_channels"] == 1:
             burst = words
-    cycles = INSTRUCTION_CYCLES + TRANSFER_SETUP_CYCLES + MEMORY_LATENCY_CYCLES
+    cycles = INSTRUCTION_CYCLES + MEMORY_LATENCY_CYCLES
     cycles += words // burst * max(burst, MIN_BURST_CYCLES)
     if opcode == Opcode.LOAD:
-        return cycles + (1 << fields["out_stripes_log2"])
-    return cycles + min(burst, WRITE_BURST_WORDS)
+        return cycles + TILES_PIPELINE_CYCLES + (1 << fields["out_stripes_log2"])
+    return cycles + STORE_SETUP_CYCLES + min(burst, WRITE_BURST_WORDS)
 
 
 def stream_lists(stream_words: np.ndarray, num_channels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -122,7 +122,7 @@ def taps_cycles(
     stream = np.pad(stream, padding).reshape(rounds, copies).sum(axis=1)
     channels = np.full(rounds, copies, np.int64)
     channels[-1] = num_channels - (rounds - 1) * copies
-    drain = channels * stripes * (0 if fields["acc_keep"] else 1)
+    drain = channels * stripes
     tiles = fields["tile_rows"] * fields["tile_words"]
     later_tiles = (tiles - 1) * np.maximum(np.maximum(codes, drain), 1)
 

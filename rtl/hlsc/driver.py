@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import clang, irprep, pragmas
 from .dataflow import Top, read_top, source_name
+from .dsp import share_sums
 from .emit import ProcessEmitter
 from .errors import HlsError
 from .ifconvert import convert_loops
@@ -157,6 +158,7 @@ class _Compilation:
         self.lap("ifconvert")
         narrow(function)
         simplify(function)
+        share_sums(function)
         self.lap("narrow")
         schedule(function, self.options.clock_ns * USABLE)
         self.lap("schedule")

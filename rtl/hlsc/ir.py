@@ -47,6 +47,15 @@ class Const:
         return f"{self.width}'d{self.value}"
 
 
+class Undefined(Const):
+    """A value that the source leaves open (a variable that no path has set): 0 where it is used,
+    and nothing that a select has to choose.
+    """
+
+    def __init__(self, width: int):
+        super().__init__(0, width)
+
+
 class Inst:
     """One operation and its result.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .errors import HlsError, Location
-from .ir import Block, Const, Function, Inst, Term
+from .ir import Block, Const, Function, Inst, Term, Undefined
 from .layout import Layout, split_commas, split_type
 from .metadata import Metadata
 
@@ -133,7 +133,9 @@ class Reader:
             return inst
         if text in ("true", "false"):
             return Const(text == "true", 1)
-        if text in ("undef", "poison", "zeroinitializer"):
+        if text in ("undef", "poison"):
+            return Undefined(width)
+        if text == "zeroinitializer":
             return Const(0, width)
         if re.fullmatch(r"-?\d+", text):
             return Const(int(text), width)
@@ -413,6 +415,9 @@ class Reader:
                 [],
                 {"pointer": self.typed(values[0])},
             )
+        elif callee == "__hls_unspecified":
+            open_value = Undefined(self.width(result))
+            self.fill(name, "select", open_value.width, [Const(1, 1), open_value, open_value])
         elif match := _INTRINSIC.match(callee):
             width = int(re.search(r"i(\d+)$", result).group(1))
             args = [self.typed(v) for v in values]

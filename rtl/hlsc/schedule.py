@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from .deps import channel, dependences
+from .dsp import sums_of_products
 from .errors import HlsError
 from .ir import BLOCKING, Const, Function, Inst
 from .sink import sink
-from .timing import timing
+from .timing import DSP_ADD_NS, timing
 
 _MAX_II = 128
 _MAX_RAISES = 40
@@ -63,6 +64,7 @@ class _Scheduler:
         self.ports = {i: port_of(i) for i in self.insts}
         self._speculate()
         self.times = {i: timing(i, budget_ns) for i in self.insts}
+        self._use_dsp_adders()
         self.why = ""
 
     def _speculate(self) -> None:
@@ -75,6 +77,16 @@ class _Scheduler:
         for inst, port in self.ports.items():
             if inst.op == "ld" and (port is None or count[port] <= self.loop.target_ii):
                 inst.asked, inst.pred, inst.guard = inst.pred, None, None
+
+    def _use_dsp_adders(self) -> None:
+        """A sum of a product takes the last register of the product's DSP block."""
+        if not self.loop:
+            return
+        sums = sums_of_products(self.insts, lambda i: self.times[i][1] > 2)
+        for add, product in sums.items():
+            delay_ns, latency, ready_ns = self.times[product]
+            self.times[product] = (delay_ns, latency - 1, ready_ns)
+            self.times[add] = (DSP_ADD_NS, 1, 0.0)
 
     def run(self) -> None:
         if not self.loop:

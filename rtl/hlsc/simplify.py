@@ -6,7 +6,7 @@ narrowing add.
 
 from __future__ import annotations
 
-from .ir import EFFECTS, PURE, Const, Function, Inst
+from .ir import EFFECTS, PURE, Const, Function, Inst, Undefined
 
 _COMMUTATIVE = frozenset("add mul and or xor smin smax umin umax".split())
 _SHIFTS = frozenset("shl lshr ashr".split())
@@ -64,6 +64,8 @@ def compare(cc: str, a: Const, b: Const) -> bool:
 def fold(inst: Inst):
     """A simpler operand that equals the result, or None; may rewrite the instruction in place."""
     args, op = inst.args, inst.op
+    if op == "select" and any(isinstance(a, Undefined) for a in args[1:]):
+        return args[2] if isinstance(args[1], Undefined) else args[1]
     if op in PURE and all(isinstance(a, Const) for a in args) and not (op == "mul" and inst.aux):
         value = evaluate(op, inst.width, args, inst.aux)
         if value is not None:

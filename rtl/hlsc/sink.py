@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from .ir import PURE, Inst
+from .ir import PURE, Const, Inst
 
 _MAX_PASSES = 6
 _EXTENSIONS = frozenset(["zext", "sext"])  # rebuilt at every use, never registered
@@ -102,6 +102,8 @@ class _Sinking:
     def movable(inst: Inst) -> bool:
         if inst.op == "ld":
             return inst.pred is None
+        if inst.op == "select" and any(isinstance(a, Const) and not a.value for a in inst.args[1:]):
+            return False  # the register behind it does this by its reset
         return inst.op == "phi" or (inst.op in PURE and inst.op not in _EXTENSIONS)
 
     @staticmethod

@@ -13,6 +13,7 @@ from .ir import Const, Inst
 USABLE = (
     0.84  # share of the clock period that operations may fill; the rest is setup time and routing
 )
+DSP_ADD_NS = 1.8  # the adder of a DSP block, between two of its registers
 _FREE = frozenset("zext sext trunc slice concat phi".split())
 
 

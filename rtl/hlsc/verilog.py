@@ -62,6 +62,8 @@ def expression(inst: Inst, args: list[str]) -> str:
         if sign == "s":
             return f"$signed({args[0]}) {infix} $signed({args[1]})"
         return f"{args[0]} {infix} {args[1]}"
+    if op in ("smin", "smax") and (text := _saturation(inst, args)):
+        return text
     if op in ("smin", "smax", "umin", "umax"):
         infix = "<" if op.endswith("min") else ">"
         a, b = (f"$signed({x})" if op[0] == "s" else x for x in args)
@@ -75,6 +77,23 @@ def expression(inst: Inst, args: list[str]) -> str:
     if op == "mul":
         return product(inst, args)
     raise HlsError(inst.loc, f"internal: no Verilog for {op}")
+
+
+def _saturation(inst: Inst, args: list[str]) -> str | None:
+    """The limits 2**k - 1 and -2**k need no comparison: the bits from k on are all like the sign,
+    or they are not.
+    """
+    limit, top = inst.args[1], inst.width - 1
+    if not isinstance(limit, Const):
+        return None
+    size = limit.signed if inst.op == "smin" else -limit.signed - 1
+    bits = size.bit_length()
+    if size < 0 or size & (size + 1) or bits >= top or isinstance(inst.args[0], Const):
+        return None
+    value = args[0]
+    above = f"{value}[{top - 1}:{bits}]"
+    outside = f"!{value}[{top}] & |{above}" if inst.op == "smin" else f"{value}[{top}] & !(&{above})"
+    return f"({outside}) ? {args[1]} : {value}"
 
 
 def _part(source, text: str, start: int, width: int) -> str:

@@ -31,9 +31,11 @@ def test_short_lists_are_bound_by_the_words_to_write():
     assert taps([2] * 4, [1] * 4, tile_words=4) == CONSTANT + 1 + stream + first + later + drain
 
 
-def test_kept_accumulators_are_not_drained():
+def test_kept_accumulators_are_drained_but_not_written():
+    first, later, drain = 2, 3 * 4, 4
     stream = 4 * (2 + 1) + 1
-    assert taps([2] * 4, [1] * 4, tile_words=4, acc_keep=1) == CONSTANT + 1 + stream + 4 * 2
+    expected = CONSTANT + 1 + stream + first + later + drain
+    assert taps([2] * 4, [1] * 4, tile_words=4, acc_keep=1) == expected
 
 
 def test_the_next_round_waits_for_its_stream():
@@ -79,22 +81,24 @@ ROWS = {"num_channels": 2, "num_rows": 3, "num_words": 4}
 JOINED = {**ROWS, "dram_row_step": 4, "dram_channel_step": 12}
 BY_CHANNEL = {**ROWS, "dram_row_step": 4, "dram_channel_step": 13}
 BY_ROW = {**ROWS, "dram_row_step": 5, "dram_channel_step": 15}
-LATENCY = cycles.TRANSFER_SETUP_CYCLES + cycles.MEMORY_LATENCY_CYCLES
+TILES = cycles.TILES_PIPELINE_CYCLES
+LOADS = TILES + cycles.MEMORY_LATENCY_CYCLES
+STORES = cycles.STORE_SETUP_CYCLES + cycles.MEMORY_LATENCY_CYCLES
 
 
 @pytest.mark.parametrize(
     ("opcode", "fields", "expected"),
     [
         (Opcode.END, {}, cycles.RUN_CYCLES),
-        (Opcode.FILL, {"num_blocks": 3, "num_words": 5}, cycles.TRANSFER_SETUP_CYCLES + 1 + 15),
+        (Opcode.FILL, {"num_blocks": 3, "num_words": 5}, TILES + 1 + 15),
         (Opcode.TABLE, {"num_entries": 40}, 40),
-        (Opcode.LOAD, {**JOINED, "out_stripes_log2": 1}, LATENCY + 24 + 2),
-        (Opcode.LOAD, {**BY_CHANNEL, "out_stripes_log2": 0}, LATENCY + 24 + 1),
-        (Opcode.LOAD, {**BY_ROW, "out_stripes_log2": 0}, LATENCY + 6 * 5 + 1),
-        (Opcode.STORE, JOINED, LATENCY + 24 + 24),
-        (Opcode.STORE, BY_CHANNEL, LATENCY + 24 + 12),
-        (Opcode.STORE, BY_ROW, LATENCY + 6 * 5 + 4),
-        (Opcode.MOVE, {**ROWS, "table_entries": 2}, 1 + cycles.TILES_PIPELINE_CYCLES + 48),
+        (Opcode.LOAD, {**JOINED, "out_stripes_log2": 1}, LOADS + 24 + 2),
+        (Opcode.LOAD, {**BY_CHANNEL, "out_stripes_log2": 0}, LOADS + 24 + 1),
+        (Opcode.LOAD, {**BY_ROW, "out_stripes_log2": 0}, LOADS + 6 * 5 + 1),
+        (Opcode.STORE, JOINED, STORES + 24 + 24),
+        (Opcode.STORE, BY_CHANNEL, STORES + 24 + 12),
+        (Opcode.STORE, BY_ROW, STORES + 6 * 5 + 4),
+        (Opcode.MOVE, {**ROWS, "table_entries": 2}, 1 + TILES + 48),
     ],
 )
 def test_other_instructions_move_one_word_per_cycle(opcode, fields, expected):

@@ -85,20 +85,28 @@ def test_the_tile_loop_runs_as_often_as_the_cycle_formula_says(tiny_library, see
             assert iterations == estimate - pipeline - (1 << fields["out_stripes_log2"])
         elif opcode == Opcode.MOVE:
             assert iterations == cycles.instruction_cycles(opcode, fields, "tiny") - pipeline
+        elif opcode in (Opcode.LOAD, Opcode.FILL):
+            words = fields["num_words"] * fields.get("num_blocks", 1)
+            words *= fields.get("num_channels", 1) * fields.get("num_rows", 1)
+            assert iterations == words + 2
         else:
             assert iterations == 0
 
 
 MUTANTS = [
     ("requantize.h", "((shift - 1) & 31)", "(shift & 31)"),
-    ("map_memory.h", "shift & 2 ? low4", "shift & 1 ? low4"),
+    ("requantize.h", "clamp_hi : !negative", "clamp_hi : negative"),
+    ("requantize.h", "t_fits ? t_bits", "t_fits || true ? t_bits"),
+    ("map_memory.h", "byte = address & 3", "byte = address & 1"),
     ("map_memory.h", "straight >= (int32_t)d.height", "straight > (int32_t)d.height"),
     ("tap_list.h", "const bool wraps = wrapped >= 0", "const bool wraps = wrapped > 0"),
     ("slice.h", "(entry.lane_mask >> lane)", "(entry.lane_mask >> (lane & 6))"),
-    ("slice.h", "sum < 0 ? ~product : acc", "sum < 0 ? product : acc"),
+    ("slice.h", "takes ? product : acc", "takes ? acc : product"),
+    ("slice.h", "product ^ 0x8000", "product"),
+    ("drain.h", "nine != 0 && total < 0", "total < 0"),
     ("drain.h", "drain.row >= (int32_t)f.row_first", "drain.row > (int32_t)f.row_first"),
     ("loader.h", "shared ? 0 : loader.round & 1", "shared ? 1 : loader.round & 1"),
-    ("transfer.h", "last_lanes : WORD_BYTES", "last_lanes : (int)job.last_lanes"),
+    ("tiles.h", "last_lanes : WORD_BYTES", "last_lanes : (int)job.last_lanes"),
 ]
 
 

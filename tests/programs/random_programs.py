@@ -318,10 +318,12 @@ class _Generator:
         if shared:
             codes = np.repeat(codes, channels)
             sizes = np.concatenate([sizes, np.zeros(channels - 1, np.int64)])
-        total = self.rng.integers(2, 18, channels)  # bits that are shifted out
-        pre_shift = np.minimum(self.rng.integers(0, 12, channels), total - 1)
+        # bits that are shifted out: few, or so many that also the largest values come through
+        total = self.rng.integers(2, 18 if self.flag() else 32, channels)
+        pre_shift = np.minimum(self.rng.integers(0, self.below(12) + 1, channels), total - 1)
         records = channel_records(
-            bias=self.rng.integers(-(1 << self.between(1, 20)), 1 << 20, channels),
+            bias=self.rng.integers(-1, 2, channels) * self.rng.integers(
+                0, 1 << self.between(1, 24), channels),
             src_base=origin, num_codes=codes, list_words=sizes, pre_shift=pre_shift,
             shift=total - pre_shift,
             multiplier=self.rng.choice([1, 3, self.between(1, 32767)], channels),
