@@ -71,7 +71,7 @@ Outcome execute(const InstructionWords &instruction, Port &port,
       const InstructionWords nothing = {};
       const Taps taps = decode_taps(opcode == OPCODE_TAPS ? instruction : nothing);
       const Load load = decode_load(instruction);
-      const Reader<Address> reader = {runs_of(load, load_base(bases, load.segment)), 0};
+      const Reader<Address> reader = {runs_of(load, load_base(bases, load.segment)), 0, false};
       outcome.iterations = tiles_step<T>(tiles_job<T>(instruction, opcode), taps, reader, port, words,
                                          map_mem, list_mem, table_mem, move_mem, acc_mem, record_mem,
                                          drained_mem, origins);

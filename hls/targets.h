@@ -49,10 +49,10 @@ struct TargetKv260 {
   static constexpr int list_words_log2 = 11;
   static constexpr int table_entries = 128;
   static constexpr int table_entries_log2 = 7;
-  static constexpr int acc_tiles = 64;
-  static constexpr int acc_tiles_log2 = 6;
+  static constexpr int acc_tiles = 16;
+  static constexpr int acc_tiles_log2 = 4;
   static constexpr int bus_bytes = 16;
-  static constexpr uint32_t config_hash32 = 0xaa5d0e2fu;
+  static constexpr uint32_t config_hash32 = 0xded588ffu;
 };
 
 #if defined(RASNA_TARGET_TINY)
@@ -66,7 +66,7 @@ typedef TargetPynqZ2 Target;
 #elif defined(RASNA_TARGET_KV260)
 typedef TargetKv260 Target;
 #define RASNA_TARGET_NAME "kv260"
-#define RASNA_CONFIG_HASH "aa5d0e2f8fcca5c8"
+#define RASNA_CONFIG_HASH "ded588ff3f3d4718"
 #else
 #error "choose a target: -DRASNA_TARGET_TINY or -DRASNA_TARGET_PYNQ_Z2 or -DRASNA_TARGET_KV260"
 #endif

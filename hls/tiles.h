@@ -42,9 +42,10 @@ template <class Address, class Port>
 inline DrainedWord outgoing_word(const TilesJob &job, const Progress &at, const DrainedWord &drained,
                                  Reader<Address> &reader, Port &port) {
   DrainedWord out = drained;
+  uint64_t loaded = 0;
+  if (at.active && job.from_memory) loaded = reader_take(reader, port);
   if (job.is_rows) {
-    out.data = 0;
-    if (at.active && job.from_memory) out.data = reader_take(reader, port);
+    out.data = loaded;
     out.enable = at.active;
     out.last_word = at.tile.last_word || !job.from_memory;
     out.row = (int32_t)at.tile.row + (int32_t)job.destination.row;

@@ -40,14 +40,15 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
 #pragma HLS bind_storage variable=map_mem type=ram_s2p impl=bram
   static Memory<Target>::List list_mem;
 #pragma HLS array_partition variable=list_mem complete dim=1
-#ifdef RASNA_TARGET_KV260
-#pragma HLS bind_storage variable=list_mem type=ram_s2p impl=uram
-#else
-#pragma HLS bind_storage variable=list_mem type=ram_s2p impl=bram
-#endif
   static Memory<Target>::Table table_mem;
 #pragma HLS array_partition variable=table_mem complete dim=1
+#ifdef RASNA_TARGET_KV260  // short of block RAM, not of LUTs
+#pragma HLS bind_storage variable=list_mem type=ram_s2p impl=uram
 #pragma HLS bind_storage variable=table_mem type=ram_s2p impl=lutram
+#else
+#pragma HLS bind_storage variable=list_mem type=ram_s2p impl=bram
+#pragma HLS bind_storage variable=table_mem type=ram_s2p impl=bram
+#endif
   static Memory<Target>::MoveOffset move_mem;
   static Memory<Target>::Accumulator acc_mem;
 #pragma HLS array_partition variable=acc_mem complete dim=1

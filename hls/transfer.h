@@ -25,7 +25,7 @@ struct Runs {
   uint32_t channel_step, row_step;
   uint32_t num_words;  // of a run
   uint32_t num_runs;
-  uint16_t rows_per_channel, row;  // runs of a channel, and which of them is next
+  uint16_t last_row, row;  // of the runs of a channel, and which of them is next
 };
 
 template <class Fields, class Address>
@@ -46,14 +46,14 @@ inline Runs<Address> runs_of(const Fields &f, Address segment_base) {
   runs.num_runs = all_join    ? 1u
                   : rows_join ? (uint32_t)f.num_channels
                               : (uint32_t)f.num_channels * (uint32_t)f.num_rows;
-  runs.rows_per_channel = rows_join ? (uint16_t)1 : f.num_rows;
+  runs.last_row = rows_join ? (uint16_t)0 : (uint16_t)(f.num_rows - 1);
   runs.row = 0;
   return runs;
 }
 
 template <class Address>
 inline void next_run(Runs<Address> &runs) {
-  const bool last = runs.row + 1 == (int)runs.rows_per_channel;
+  const bool last = runs.row == runs.last_row;
   const Address channel_address = runs.channel_address + runs.channel_step;
   runs.address = last ? channel_address : runs.address + runs.row_step;
   runs.channel_address = last ? channel_address : runs.channel_address;
@@ -71,6 +71,7 @@ template <class Address>
 struct Reader {
   Runs<Address> runs;
   uint32_t run_left;  // words of this run
+  bool asks;          // with the next word, for another run: known one word ahead
 };
 
 // `any` is whether there is something to read.
@@ -84,16 +85,21 @@ void reader_begin(Reader<Address> &reader, bool any, Port &port) {
     next_run(reader.runs);
   }
   reader.run_left = reader.runs.num_words;
+  reader.asks = reader.run_left == 1 && reader.runs.num_runs != 0;
 }
 
 template <class Address, class Port>
 inline uint64_t reader_take(Reader<Address> &reader, Port &port) {
   const uint64_t word = port.read();
-  if (reader.run_left == 1 && reader.runs.num_runs != 0) {
+  const bool run_ends = reader.run_left == 1;
+  const bool next_ends = run_ends ? reader.runs.num_words == 1 : reader.run_left == 2;
+  const bool more = reader.asks ? reader.runs.num_runs != 1 : reader.runs.num_runs != 0;
+  if (reader.asks) {
     port.read_request(reader.runs.address, reader.runs.num_words);
     next_run(reader.runs);
   }
-  reader.run_left = reader.run_left == 1 ? reader.runs.num_words : reader.run_left - 1;
+  reader.run_left = run_ends ? reader.runs.num_words : reader.run_left - 1;
+  reader.asks = next_ends && more;
   return word;
 }
 

@@ -50,5 +50,5 @@ localparam logic [7:0] REGISTER_CYCLES_LO = 8'h40;  // r: cycles of the last run
 localparam logic [7:0] REGISTER_CYCLES_HI = 8'h44;  // r: high half
 localparam logic [31:0] CONFIG_HASH_TINY = 32'h6e4606fe;
 localparam logic [31:0] CONFIG_HASH_PYNQ_Z2 = 32'h129035cd;
-localparam logic [31:0] CONFIG_HASH_KV260 = 32'haa5d0e2f;
+localparam logic [31:0] CONFIG_HASH_KV260 = 32'hded588ff;
 /* verilator lint_on UNUSEDPARAM */

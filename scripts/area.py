@@ -5,9 +5,11 @@
 
 The RTL of hls/ and rtl/ goes through synth_xilinx of Yosys (Python package pyosys). Counts of
 DSP48 and block RAM are what any tool would find; those of LUTs and registers are estimates of
-another synthesiser than Vivado, which puts two small LUTs into one. --quick ends before LUTs are
-mapped: it counts memories and DSP48s and checks the design, in a third of the time. Both refuse
-latches and whatever `check -assert` does.
+another synthesiser than Vivado. A LUT6 of the part holds two functions of few inputs: "LUT" is how
+many LUT6 Yosys estimates for its functions (`stat -tech xilinx`) with those used as memory, and
+"LUT functions" counts every function by itself. --quick ends before LUTs are mapped: it counts
+memories and DSP48s and checks the design, in a third of the time. Both refuse latches and whatever
+`check -assert` does.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import time
@@ -63,6 +66,7 @@ def yosys_commands(target: str, kernel: Path, statistics: Path, quick: bool) -> 
         f"{synth} {FIRST_MAPPING}:{QUICK_END if quick else ''}",
         "check -assert",
         f"tee -q -o {statistics} stat -json -top {TOP}",
+        f"tee -q -o {statistics.with_suffix('.txt')} stat -tech xilinx -top {TOP}",
     ]
 
 
@@ -108,20 +112,29 @@ def measure(target: str, out: Path, quick: bool = False) -> dict[str, float]:
     latches = [c for c in cells if c.startswith(LATCHES)]
     if latches:
         raise BuildError(f"the RTL of {target} infers latches: {', '.join(latches)}")
-    return resources(cells, quick)
+    return resources(cells, None if quick else logic_cells(statistics.with_suffix(".txt")))
 
 
-def resources(cells: dict[str, int], quick: bool) -> dict[str, float]:
-    """Sums over cells by resource."""
+def logic_cells(statistics: Path) -> int:
+    """Yosys' estimate of the LUT6 that the logic functions take."""
+    found = re.search(r"Estimated number of LCs:\s+(\d+)", statistics.read_text())
+    if found is None:
+        raise BuildError(f"{statistics} has no estimate of logic cells; pyosys 0.70 writes one")
+    return int(found[1])
+
+
+def resources(cells: dict[str, int], lut6: int | None) -> dict[str, float]:
+    """Sums over cells by resource. ``lut6``: logic LUTs; None after a quick measurement."""
 
     def total(weights: dict[str, float]) -> float:
         return sum(count * weights[name] for name, count in cells.items() if name in weights)
 
     found = {"DSP48": total(DSPS), "BRAM36": total(BRAMS), "LUT as RAM": total(RAM_LUTS)}
-    if quick:
+    if lut6 is None:
         return found
     found["LUT as shift register"] = total(SHIFT_LUTS)
-    found["LUT"] = total(LUTS) + found["LUT as RAM"] + found["LUT as shift register"]
+    found["LUT functions"] = total(LUTS) + found["LUT as RAM"] + found["LUT as shift register"]
+    found["LUT"] = lut6 + found["LUT as RAM"] + found["LUT as shift register"]
     found["FF"] = total(REGISTERS)
     return found
 
@@ -130,7 +143,7 @@ def table(target: str, counts: dict[str, float]) -> str:
     """The counts beside what the part has."""
     part = PARTS[part_of(target)]
     lines = [f"{target} on {part_of(target)}", f"  {'':24}{'needs':>10}{'has':>10}{'':>8}"]
-    order = ("LUT", "LUT as RAM", "LUT as shift register", "FF", "DSP48", "BRAM36")
+    order = ("LUT", "LUT functions", "LUT as RAM", "LUT as shift register", "FF", "DSP48", "BRAM36")
     for name in (n for n in order if n in counts):
         row = f"  {name:24}{counts[name]:>10,g}"
         if name in part:

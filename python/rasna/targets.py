@@ -81,7 +81,7 @@ TARGETS: dict[str, Target] = {
             ("pynq-z1", "pynq-z2", "ultra96v2"),
         ),
         Target(
-            "kv260", 64, 1024, 2048, 128, 64, 200, 16, "xck26-sfvc784-2LV-c",
+            "kv260", 64, 1024, 2048, 128, 16, 200, 16, "xck26-sfvc784-2LV-c",
             ("kv260", "zcu104"),
         ),
     )

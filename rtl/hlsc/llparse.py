@@ -257,15 +257,10 @@ class Reader:
             self.block.term = Term("cbr", targets, self.operand(match.group(1), "i1"))
         elif match := re.fullmatch(rf"switch (i\d+) (\S+), {label} \[(.*)\]", text):
             kind, value, default, rest = match.groups()
-            cases = re.findall(rf"i\d+ (-?\d+), {label}", rest)
-            width = int(kind[1:])
+            cases = re.findall(rf"{kind} (\S+), {label}", rest)
             targets = [c[1].strip('"') for c in cases] + [default.strip('"')]
-            self.block.term = Term(
-                "switch",
-                targets,
-                self.operand(value, kind),
-                [Const(int(c[0]), width).value for c in cases],
-            )
+            numbers = [self.operand(c[0], kind).value for c in cases]
+            self.block.term = Term("switch", targets, self.operand(value, kind), numbers)
         elif text == "ret void":
             self.block.term = Term("ret")
         elif text == "unreachable":

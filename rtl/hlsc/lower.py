@@ -106,36 +106,30 @@ class Lowering(Intrinsics):
         return copies[0]
 
     def _phi(self, inst: Inst):
-        """Phi of pointers: phis of the indices, and one of a selector if the shapes differ."""
-        sources = {block: self.resolve(p) for block, p in inst.incoming.items()}
-        if any(isinstance(p, Choice) for p in sources.values()):
-            raise HlsError(
-                inst.loc,
-                "a pointer variable chosen in several steps; use an index or select the value",
-            )
-        shapes = {}
-        for block, place in sources.items():
-            values = sorted(place.terms.items(), key=lambda t: (t[1], t[0].name))
-            shapes.setdefault((place.base, place.offset, tuple(k for _, k in values)), {})[
-                block
-            ] = [v for v, _ in values]
-        blocks, result, selector = list(sources), None, None
+        """Phi of pointers: phis of the indices, and one of a selector if the shapes differ. Of a
+        pointer that was selected before, every alternative is a shape of its own.
+        """
+        shapes: dict[tuple, dict] = {}
+        numbers: dict[str, object] = {}  # block -> number of its shape
+        for block, pointer in inst.incoming.items():
+            place = self.resolve(pointer)
+            own = isinstance(place, Choice)
+            numbers[block] = self._number(place, block, block if own else None, shapes, inst)
+        blocks, result, selector = list(numbers), None, None
         home = next(b for b in self.function.blocks.values() if inst in b.insts)
         if len(shapes) > 1:
-            numbers = {b: n for n, members in enumerate(shapes.values()) for b in members}
-            selector = self._new_phi(home, {b: Const(numbers[b], 8) for b in blocks}, 8, inst)
-        for number, ((base, offset, coefs), members) in enumerate(shapes.items()):
+            selector = self._new_phi(home, numbers, 8, inst)
+        for number, (shape, members) in enumerate(shapes.items()):
+            base, offset, coefs = shape[:3]
             terms = {}
             for position, coef in enumerate(coefs):
                 width = max(v[position].width for v in members.values())
                 incoming = {
-                    b: members[b][position] if b in members else Const(0, width) for b in blocks
+                    b: self._at_end(b, "sext", width, [members[b][position]], inst)
+                    if b in members
+                    else Const(0, width)
+                    for b in blocks
                 }
-                if any(v.width != width for v in incoming.values()):
-                    raise HlsError(
-                        inst.loc,
-                        "a pointer variable with indices of different types; use one index type",
-                    )
                 terms[self._new_phi(home, incoming, width, inst)] = coef
             place = Place(base, offset, terms)
             if result is None:
@@ -147,6 +141,31 @@ class Lowering(Intrinsics):
                 home.insts.insert(_after_phis(home), cond)
                 result = Choice(cond, place, result)
         return result
+
+    def _number(self, place, block: str, owner, shapes: dict, inst: Inst):
+        """Enter a place, or all that a choice chooses from, into ``shapes`` (shape -> block ->
+        indices); the number of the shape, as a value at the end of ``block``.
+        """
+        if isinstance(place, Choice):
+            a = self._number(place.a, block, owner, shapes, inst)
+            b = self._number(place.b, block, owner, shapes, inst)
+            return self._at_end(block, "select", 8, [place.cond, a, b], inst)
+        values = sorted(place.terms.items(), key=lambda t: (t[1], t[0].name))
+        alternative = len(shapes) if owner else None
+        shape = (place.base, place.offset, tuple(k for _, k in values), alternative)
+        shapes.setdefault(shape, {})[block] = [v for v, _ in values]
+        number = list(shapes).index(shape)
+        if number > 255:
+            raise HlsError(inst.loc, "a pointer variable has more than 256 alternatives")
+        return Const(number, 8)
+
+    def _at_end(self, block: str, op: str, width: int, args: list, inst: Inst):
+        """An operation in the end of a block; an extension to the same width is the value itself."""
+        if op == "sext" and args[0].width == width:
+            return args[0]
+        made = self.function.make(op, width, args, loc=inst.loc)
+        self.function.blocks[block].insts.append(made)
+        return made
 
     def _new_phi(self, home, incoming, width, inst) -> Inst:
         phi = self.function.make("phi", width, loc=inst.loc, hint="ptr")

@@ -272,6 +272,8 @@ class _Numbering:
                 inst.pred = None if inst.pred.value else inst.pred
         if inst.op in _SHIFTS and 2 <= _num_amounts(inst.args[1]) <= _MAX_AMOUNTS:
             self.split_shift(inst)
+        if inst.op == "icmp":
+            self.test_of_a_bit(inst)
         for _ in range(8):
             before = inst.op
             result = fold(inst)
@@ -294,6 +296,24 @@ class _Numbering:
         if inst.op == "st":
             self.store(inst)
         self.out.append(inst)
+
+    def test_of_a_bit(self, inst: Inst) -> None:
+        """``(x & 2**k) != 0`` is bit k of x: a wire, no comparison."""
+        masked, zero = inst.args
+        if inst.aux not in ("eq", "ne") or not isinstance(masked, Inst) or masked.op != "and":
+            return
+        mask = masked.args[1]
+        if not isinstance(mask, Const) or not isinstance(zero, Const) or zero.value:
+            return
+        if mask.value & (mask.value - 1) or not mask.value:
+            return
+        value, bit = masked.args[0], mask.value.bit_length() - 1
+        picked = self.function.make("slice", 1, [value], aux=bit, loc=inst.loc)
+        picked.block = inst.block
+        self.visit(picked)
+        picked = self.get(picked)
+        inst.op, inst.args = "xor", [picked, Const(int(inst.aux == "eq"), 1)]
+        inst.aux = None
 
     def split_shift(self, inst: Inst) -> None:
         """A shift by one of a few constants selects among what is shifted: wires, no shifter."""

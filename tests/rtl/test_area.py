@@ -45,7 +45,8 @@ def test_cells_are_counted_by_resource(measure_text):
     counts = measure_text(COUNTER)
     assert counts["DSP48"] == 1 and counts["BRAM36"] == 0 and counts["LUT as RAM"] == 0
     assert counts["FF"] == 8  # those of the product are in the DSP48
-    assert counts["LUT"] == 8
+    assert counts["LUT functions"] == 8  # of two inputs: two in a LUT6
+    assert counts["LUT"] == 4
 
 
 @pytest.mark.parametrize("text, message", [(LATCH, "latch"), (LOOP, "Yosys failed")])
@@ -57,11 +58,22 @@ def test_latches_and_loops_are_refused(measure_text, text, message):
 def test_weights_of_cells():
     cells = {"LUT6": 2, "INV": 1, "RAM64M": 3, "SRL16E": 5, "FDRE": 7, "RAMB18E1": 3, "RAMB36E1": 1,
              "DSP48E1": 4, "CARRY4": 9}
-    assert area.resources(cells, quick=False) == {
-        "LUT": 3 + 12 + 5, "LUT as RAM": 12, "LUT as shift register": 5, "FF": 7, "DSP48": 4,
+    assert area.resources(cells, lut6=2) == {
+        "LUT": 2 + 12 + 5, "LUT functions": 3 + 12 + 5, "LUT as RAM": 12, "LUT as shift register": 5, "FF": 7, "DSP48": 4,
         "BRAM36": 2.5,
     }
-    assert "LUT" not in area.resources(cells, quick=True)
+    assert "LUT" not in area.resources(cells, lut6=None)
+
+
+def test_an_unknown_estimate_is_refused(tmp_path):
+    (tmp_path / "x.txt").write_text("   LUT6    3\n   Estimated number of LCs:         12\n")
+    assert area.logic_cells(tmp_path / "x.txt") == 12
+    (tmp_path / "x.txt").write_text("   LUT6    3\n")
+    with pytest.raises(BuildError) as error:
+        area.logic_cells(tmp_path / "x.txt")
+    assert str(error.value) == (
+        f"{tmp_path / 'x.txt'} has no estimate of logic cells; pyosys 0.70 writes one"
+    )
 
 
 def test_the_table_says_what_does_not_fit():
