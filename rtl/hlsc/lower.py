@@ -160,7 +160,7 @@ class Lowering(Intrinsics):
         return Const(number, 8)
 
     def _at_end(self, block: str, op: str, width: int, args: list, inst: Inst):
-        """An operation in the end of a block; an extension to the same width is the value itself."""
+        """An operation in the end of a block; extended to the same width is the value itself."""
         if op == "sext" and args[0].width == width:
             return args[0]
         made = self.function.make(op, width, args, loc=inst.loc)

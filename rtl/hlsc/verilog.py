@@ -92,7 +92,8 @@ def _saturation(inst: Inst, args: list[str]) -> str | None:
         return None
     value = args[0]
     above = f"{value}[{top - 1}:{bits}]"
-    outside = f"!{value}[{top}] & |{above}" if inst.op == "smin" else f"{value}[{top}] & !(&{above})"
+    too_large, too_small = f"!{value}[{top}] & |{above}", f"{value}[{top}] & !(&{above})"
+    outside = too_large if inst.op == "smin" else too_small
     return f"({outside}) ? {args[1]} : {value}"
 
 

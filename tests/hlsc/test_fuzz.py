@@ -14,6 +14,15 @@ def test_random_programs_equal_gcc(tmp_path):
     assert fuzz.run(SEED, COUNT, tmp_path, chains=8) == []
 
 
+# A switch over one bit, whose cases LLVM calls true and false; pointers that are chosen in several
+# steps; pointers with indices of different types.
+ONCE_REFUSED_OR_WRONG = [200078, 100046, 100784]
+
+
+def test_programs_that_once_failed(tmp_path):
+    assert fuzz.check(ONCE_REFUSED_OR_WRONG, tmp_path, tmp_path / "runtime") == ""
+
+
 def test_a_failing_program_is_reported_with_the_command_that_repeats_it(
     tmp_path, monkeypatch, capsys
 ):

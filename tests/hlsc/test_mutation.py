@@ -19,6 +19,7 @@ from hlsc import (
     HlsError,
     compile_source,
     deps,
+    dsp,
     emit,
     emit_memory,
     ifconvert,
@@ -132,6 +133,43 @@ def loads_are_reused_across_stores(patch):
     patch.setattr(simplify._Numbering, "version", lambda self, access: 0)
 
 
+def sums_give_bits_that_they_change(patch):
+    patch.setattr(dsp, "_end", lambda cut: 0)
+
+
+def open_values_win(patch):
+    real = simplify.fold
+
+    def wrong(inst):
+        is_open = [isinstance(a, simplify.Undefined) for a in inst.args[1:]]
+        if inst.op == "select" and sum(is_open) == 1:
+            return simplify.Const(0, inst.width)
+        return real(inst)
+
+    patch.setattr(simplify, "fold", wrong)
+
+
+def saturation_sees_only_all_bits_together(patch):
+    real = verilog._saturation
+
+    def wrong(inst, args):
+        text = real(inst, args)
+        return text and text.replace("& |", "& &")
+
+    patch.setattr(verilog, "_saturation", wrong)
+
+
+def single_bits_are_inverted(patch):
+    real = simplify._Numbering.test_of_a_bit
+
+    def wrong(self, inst):
+        real(self, inst)
+        if inst.op == "xor" and isinstance(inst.args[0], simplify.Inst) and inst.args[0].op == "slice":
+            inst.args[1] = simplify.Const(1 - inst.args[1].value, 1)
+
+    patch.setattr(simplify._Numbering, "test_of_a_bit", wrong)
+
+
 def tables_are_shifted(patch):
     real = memory.Memory.initial_words
 
@@ -243,6 +281,10 @@ COMPILER_FAULTS: list[Callable] = [
     signed_comparison_is_unsigned,
     sign_extension_is_zero_extension,
     factor_signs_are_lost,
+    sums_give_bits_that_they_change,
+    open_values_win,
+    saturation_sees_only_all_bits_together,
+    single_bits_are_inverted,
     branch_condition_narrows_too_much,
     demand_of_high_bits_is_lost,
     stores_lose_their_condition,

@@ -219,13 +219,16 @@ void products(uint32_t n, toks &in, toks &out) {
     tok t = in.read();
     const int64_t wide = (int64_t)((int32_t)(t.a << 8) >> 8) * t.b[0];
     const int64_t rounded = wide + 0x8000;
+    const int64_t other = (int64_t)((int32_t)(t.a << 8) >> 8) * t.b[1];
+    const uint32_t sixteen = (uint32_t)((other + 0x8000) >> 16) ^ (uint32_t)(uint16_t)other;
     const int64_t sum = (int64_t)((int32_t)(t.a << 12) >> 12) * (t.b[1] & 0x7fff) + t.b[0];
     int64_t small = sum >> 20;
     small = small > 127 ? 127 : small < -128 ? -128 : small;
     uint32_t open = unspecified();
     if (t.b[1] & 1) open = (uint32_t)(rounded >> 16);
     const uint32_t low = (uint32_t)wide & 0x7fff;
-    t.a = (t.b[1] & 1 ? open : low) + ((uint32_t)small << 20);
+    if (t.b[0] & 512) small = 3 - small;
+    t.a = ((t.b[1] & 3) == 3 ? open : low) + ((uint32_t)small << 20) + sixteen;
     out.write(t);
   }
 }
