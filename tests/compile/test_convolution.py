@@ -8,6 +8,7 @@ from torch.nn.utils import parametrizations, prune
 
 from rasna.errors import CompileError
 from tests.compile.support import Net, check, compiled, sample, settle, simplified
+from tests.messages import refuses
 
 CONVOLUTIONS = {
     "same, odd kernel": (nn.Conv2d(3, 5, 5, padding="same"), (9, 8)),
@@ -180,7 +181,11 @@ def test_what_is_refused_and_why(name):
 
 def test_a_computed_weight_is_refused():
     model = Net(lambda m, x: F.conv2d(x, m.conv(x)), conv=nn.Conv2d(1, 1, 1)).eval()
-    with pytest.raises(CompileError, match="a convolution with a computed weight is not supported"):
+    with refuses(
+        CompileError,
+        "conv2d, test_convolution.py:N: a convolution with a computed weight is not supported; "
+        "make the weight a parameter or buffer of a module",
+    ):
         compiled(model, sample(1, 1, 4, 4))
 
 
