@@ -93,7 +93,7 @@ REFUSED = {
     "hardswish": (
         lambda m, x: F.hardswish(x),
         "hardswish, test_activation.py:N: hardswish is not supported; it multiplies two "
-        "computed values; use ReLU or ReLU6 and fine-tune",
+        "computed values; use nn.ReLU() or nn.ReLU6() in its place and fine-tune",
     ),
     "slopes of another number": (
         lambda m, x: F.prelu(x, x.flatten(1)),
@@ -103,7 +103,8 @@ REFUSED = {
     ),
     "elu": (
         lambda m, x: F.elu(x),
-        "elu, test_activation.py:N: elu is not supported; use ReLU or ReLU6 and fine-tune",
+        "elu, test_activation.py:N: elu is not supported; use nn.ReLU() or nn.ReLU6() in its "
+        "place and fine-tune",
     ),
 }
 

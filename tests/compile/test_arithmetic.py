@@ -116,21 +116,24 @@ REFUSED = {
     "product": (
         lambda m, x: x * x,
         "mul, test_arithmetic.py:N: the product of two computed tensors is not supported; "
-        "multiply by constants only, or end the compiled model before it",
+        "multiply by constants only, or apply it to the input in PyTorch and compile what "
+        "follows",
     ),
     "quotient": (
         lambda m, x: 1 / x,
         "truediv, test_arithmetic.py:N: division by a computed tensor is not supported; "
-        "divide by constants only, or end the compiled model before it",
+        "divide by constants only, or apply it to the input in PyTorch and compile what "
+        "follows",
     ),
     "division by zero": (
         lambda m, x: x / 0,
-        "truediv, test_arithmetic.py:N: division by zero is not supported; check the constant",
+        "truediv, test_arithmetic.py:N: division by zero is not supported; divide by a number "
+        "that is not 0",
     ),
     "floor division": (
         lambda m, x: torch.div(x, 2, rounding_mode="floor"),
         "div, test_arithmetic.py:N: div with rounding_mode='floor' is not supported; divide "
-        "without rounding",
+        "without rounding, or apply it to the input in PyTorch and compile what follows",
     ),
     "constant along the width": (
         lambda m, x: x + torch.ones(5),
@@ -145,8 +148,8 @@ REFUSED = {
     ),
     "power": (
         lambda m, x: x**2,
-        "pow_1, test_arithmetic.py:N: pow is not supported; end the compiled model before it "
-        "and apply it in PyTorch",
+        "pow_1, test_arithmetic.py:N: pow is not supported; apply it to the input in PyTorch "
+        "and compile what follows",
     ),
 }  # fmt: skip
 

@@ -48,9 +48,10 @@ def test_all_problems_are_reported_at_once():
     assert str(error.value) == (
         "the model cannot be compiled, 3 problems:\n"
         f"  sigmoid (0), {line_of(Block.forward, 1)}: sigmoid is not supported; "
-        "end the compiled model before it and apply it in PyTorch\n"
-        "  _1 (1): ConvTranspose2d is not supported; end the compiled model before it and apply "
-        "it in PyTorch, or compile the parts before and after it separately\n"
+        "end the compiled model before it, until='0.bn', and apply it in PyTorch\n"
+        "  _1 (1): ConvTranspose2d is not supported; use nn.Upsample(scale_factor=2) and a "
+        "convolution in its place and train it again, or end the compiled model before it and "
+        "apply it in PyTorch\n"
         "  _3 (3): Softmax is not supported; end the compiled model before it and apply it in "
         "PyTorch"
     )
@@ -62,8 +63,8 @@ def test_a_recurrent_layer_with_several_results_is_one_problem():
     )
     with refuses(
         CompileError,
-        "lstm (lstm), test_capture.py:N: LSTM is not supported; end the compiled model before it "
-        "and apply it in PyTorch",
+        "lstm (lstm), test_capture.py:N: LSTM is not supported; apply it to the input in "
+        "PyTorch and compile what follows",
     ):
         compiled(model, sample(3, 5))
 
@@ -274,6 +275,21 @@ def test_shapes_that_do_not_fit_are_reported_with_pytorchs_own_words():
     with refuses(
         CompileError,
         "_0 (0): PyTorch cannot compute this for inputs of the shapes (2, 3, 5, 8) "
+        f"({own.value}); the 8 channels that it needs come last in the samples: pass "
+        "channel_last=True",
+    ):
+        compiled(model, x)
+    compiled(model, x.movedim(3, 1))
+
+
+def test_samples_that_fit_no_layout_are_reported():
+    model = settle(nn.Sequential(nn.Conv2d(8, 4, 3)))
+    x = sample(2, 3, 5, 6)
+    with pytest.raises(RuntimeError) as own:
+        model(x)
+    with refuses(
+        CompileError,
+        "_0 (0): PyTorch cannot compute this for inputs of the shapes (2, 3, 5, 6) "
         f"({own.value}); check the samples and channel_last",
     ):
         compiled(model, x)

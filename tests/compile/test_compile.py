@@ -68,8 +68,9 @@ def test_wrong_arguments():
         CompileError,
         "Sequential cannot be compiled for pynq-z2, 1 problem:\n"
         "  _0 (0): PyTorch cannot compute this for inputs of the shapes (2, 6, 6, 3) (Given "
-        "groups=1, weight of size [4, 3, 3, 3], expected input[2, 6, 6, 3] to have 3 channels, "
-        "but got 6 channels instead); check the samples and channel_last\n"
+        "groups=1, weight of size [4, 3, 3, 3], expected input[2, 6, 6, 3] to have 3 "
+        "channels, but got 6 channels instead); the 3 channels that it needs come last in "
+        "the samples: pass channel_last=True\n"
         "5 of 6 operations can be compiled\n"
         "to split the model:\n"
         "  PyTorch: _0 (0)\n"

@@ -93,8 +93,9 @@ def test_what_is_refused_and_why(name):
 def test_transposed_convolutions_are_refused():
     with refuses(
         CompileError,
-        "_0 (0): ConvTranspose2d is not supported; end the compiled model before it and apply it "
-        "in PyTorch, or compile the parts before and after it separately",
+        "_0 (0): ConvTranspose2d is not supported; use nn.Upsample(scale_factor=2) and a "
+        "convolution in its place and train it again, or apply it to the input in PyTorch "
+        "and compile what follows",
     ):
         compiled(nn.Sequential(nn.ConvTranspose2d(3, 3, 2)).eval(), sample(2, 3, 6, 8))
 

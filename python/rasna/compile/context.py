@@ -9,7 +9,7 @@ import torch
 
 from . import floatgraph as fg
 from .operators import Value
-from .problems import Refusal, remedy_for
+from .problems import Refusal
 
 REFERENCES = (fg.Param, fg.Const, fg.Derived)
 
@@ -38,7 +38,10 @@ class Context:
         """Append a node named after the current FX node. shape: without the batch."""
         for value in inputs:
             if not isinstance(value, Value):
-                raise Refusal("an operation on constants only is not supported", remedy_for(""))
+                raise Refusal(
+                    "an operation on constants only is not supported",
+                    "compute it in __init__ and keep it as a buffer",
+                )
         name = self.graph.fresh_name(self.where.node + suffix)
         shape = tuple(int(n) for n in shape)
         self.graph.add(fg.Node(name, op, [v.name for v in inputs], shape, self.where))

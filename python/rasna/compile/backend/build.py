@@ -14,7 +14,7 @@ from rasna.targets import Target
 from .average_lower import AverageLowering
 from .emitter import Emitter
 from .geometry import Geometry, Region, row_words
-from .memory import FirstFit, OutOfMap
+from .memory import FirstFit, OutOfMap, more_room
 from .plan import Limits, Planner, plan_window
 from .residency import (
     Resident,
@@ -119,8 +119,8 @@ class Builder:
         except OutOfMap as e:
             raise CompileError(
                 f"{name}: copying one row needs {e.needed_words} words of map memory in every "
-                f"slice, target {self.target.name} has {e.free_words} left; use narrower maps or "
-                "a larger target"
+                f"slice, target {self.target.name} has {e.free_words} left; "
+                f"{more_room(self.target, e.needed_words)}"
             ) from None
 
     # Host memory ------------------------------------------------------------------------
@@ -175,8 +175,8 @@ class Builder:
         except OutOfMap as e:
             raise CompileError(
                 f"{op.name}: {e.needed_words} words of map memory are needed at once in every "
-                f"slice, target {self.target.name} has {e.free_words} left; use a smaller layer "
-                "or a larger target"
+                f"slice, target {self.target.name} has {e.free_words} left; "
+                f"{more_room(self.target, e.needed_words)}"
             ) from None
 
     def _emit_with_residents(self, number: int, op: AnyOp, outputs: list[HostTensor]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .. import floatgraph as fg
-from ..problems import Refusal
+from ..problems import OUTSIDE, Refusal
 from .registry import Value, describe, register
 
 
@@ -107,7 +107,7 @@ def mul(ctx, input, other, *, out=None):
     if isinstance(input, Value) and isinstance(other, Value):
         raise Refusal(
             "the product of two computed tensors is not supported",
-            "multiply by constants only, or end the compiled model before it",
+            f"multiply by constants only, or {OUTSIDE}",
         )
     x, constant = (input, other) if isinstance(input, Value) else (other, input)
     return _affine(ctx, x, ("mul", constant))
@@ -121,16 +121,17 @@ def div(ctx, input, other, *, rounding_mode=None, out=None):
     """input / other with a constant divisor."""
     if rounding_mode is not None:
         raise Refusal(
-            f"div with rounding_mode={rounding_mode!r} is not supported", "divide without rounding"
+            f"div with rounding_mode={rounding_mode!r} is not supported",
+            f"divide without rounding, or {OUTSIDE}",
         )
     if isinstance(other, Value):
         raise Refusal(
             "division by a computed tensor is not supported",
-            "divide by constants only, or end the compiled model before it",
+            f"divide by constants only, or {OUTSIDE}",
         )
     values = ctx.tensor(other) if not isinstance(other, (int, float)) else torch.tensor(other)
     if bool((values == 0).any()):
-        raise Refusal("division by zero is not supported", "check the constant")
+        raise Refusal("division by zero is not supported", "divide by a number that is not 0")
     return _affine(ctx, input, ("div", other))
 
 
