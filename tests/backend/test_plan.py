@@ -2,12 +2,17 @@ import re
 
 import numpy as np
 import pytest
+from torch import nn
 
+from rasna.compile.backend import build_image
+from rasna.compile.backend.memory import OutOfMap
 from rasna.compile.backend.plan import Limits, Planner, plan_window, position_chunks
 from rasna.compile.backend.window import conv_window
+from rasna.compile.backend.window_lower import WindowLowering
 from rasna.errors import CompileError
 from rasna.graph import Conv, FixedPoint, Padding, Requant, Tensor
 from rasna.targets import get_target
+from tests.compile.support import Net, Net2, compiled, sample, settle
 from tests.messages import refuses
 
 
@@ -68,6 +73,50 @@ def test_sparse_layers_are_planned_with_fewer_cycles():
         plan_window(window(64, 16, 64, density=d), target, limits).cycles for d in (1.0, 0.2)
     )
     assert sparse < dense / 2
+
+
+def refused_image(model, message, *samples):
+    """tiny refuses the model with ``message``, in which pynq-z2 is named, and pynq-z2 takes it."""
+    graph = compiled(settle(model), *samples)
+    with refuses(CompileError, message):
+        build_image(graph, get_target("tiny"))
+    assert build_image(graph, get_target("pynq-z2")).layers
+
+
+def test_an_average_that_does_not_fit_is_refused_with_the_numbers():
+    refused_image(
+        nn.AvgPool2d(2),
+        "avgpool2d: average pooling from 4x300 to 2x150 needs 103 words of map memory and 19 "
+        "accumulator tiles in every slice, target tiny has 127 and 16; use narrower maps, or "
+        "target='pynq-z2', which has 1023 and 64",
+        sample(1, 1, 4, 300),
+    )
+
+
+def test_a_sum_that_does_not_fit_is_refused_with_the_numbers():
+    refused_image(
+        Net2(lambda m, x, y: x + y),
+        "add: one row of each of 2 operands and the result needs 233 words of map memory in every "
+        "slice, target tiny has 127; use narrower maps, or target='pynq-z2', which has 1023",
+        sample(1, 1, 4, 600), sample(1, 1, 4, 600),
+    )  # fmt: skip
+
+
+def test_what_needs_more_than_is_free_is_refused_with_the_numbers(monkeypatch):
+    def run(self):
+        raise OutOfMap(70, 60)
+
+    monkeypatch.setattr(WindowLowering, "run", run)
+    with refuses(
+        CompileError,
+        "conv: 70 words of map memory are needed at once in every slice, target tiny has 60 left; "
+        "use narrower maps, or target='pynq-z2', which has 1023",
+    ):
+        build_image(
+            compiled(settle(Net(lambda m, x: m.conv(x), conv=nn.Conv2d(1, 1, 1))),
+                     sample(1, 1, 4, 4)),
+            get_target("tiny"),
+        )  # fmt: skip
 
 
 def test_a_row_that_cannot_fit_is_refused_with_the_numbers():

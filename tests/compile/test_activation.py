@@ -101,6 +101,16 @@ REFUSED = {
         "(2, 3, 5, 6), (2, 90) (Mismatch of parameter numbers and input channel size. Found "
         "parameter numbers = 180 and channel size = 3.); check the samples and channel_last",
     ),
+    "a computed slope": (
+        lambda m, x: F.prelu(x, x.mean((2, 3))[:1, :].flatten()),
+        "the model cannot be compiled, 3 problems:\n"
+        "  getitem, test_activation.py:N: indexing dimension 0 of (batch, 3) is not "
+        "supported; only channels, dimension 1, can be picked; compute all of it\n"
+        "  flatten, test_activation.py:N: flattening the batch dimension is not supported; "
+        "use torch.flatten(x, 1)\n"
+        "  prelu, test_activation.py:N: PReLU with a computed slope is not supported; use "
+        "nn.PReLU",
+    ),
     "elu": (
         lambda m, x: F.elu(x),
         "elu, test_activation.py:N: elu is not supported; use nn.ReLU() or nn.ReLU6() in its "

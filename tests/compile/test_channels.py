@@ -135,6 +135,50 @@ REFUSED = {
         "supported; only channels can be moved, also parts of them after a view; give and "
         "take channel-last arrays with channel_last=True instead",
     ),
+    "five dimensions": (
+        lambda m, x: x.view(-1, 3, 1, 5, 6)[:, :2],
+        "getitem, test_channels.py:N: picking 2 channels of (batch, 3, 1, 5, 6) is not "
+        "supported; pick channels of (batch, channels, height, width)",
+    ),
+    "a table of numbers": (
+        lambda m, x: x[:, [[0, 1], [1, 2]]],
+        "getitem, test_channels.py:N: indexing channels with [[0, 1], [1, 2]] is not "
+        "supported; use a constant slice, number or list",
+    ),
+    "T": (
+        lambda m, x: x.mT,
+        "getattr_1: the attribute mT of a tensor is not supported; only channels can be "
+        "moved; exchange height and width of the samples instead",
+    ),
+    "another attribute": (
+        lambda m, x: x * x.itemsize,
+        "getattr_1, test_channels.py:N: the attribute itemsize of a tensor is not supported; "
+        "keep it as a constant of the module",
+    ),
+    "computed numbers": (
+        lambda m, x: x.index_select(1, x.argmax(1).flatten()[:1]),
+        "the model cannot be compiled, 4 problems:\n"
+        "  argmax, test_channels.py:N: argmax is not supported; apply it to the input in "
+        "PyTorch and compile what follows\n"
+        "  flatten, test_channels.py:N: flattening the batch dimension is not supported; use "
+        "torch.flatten(x, 1)\n"
+        "  getitem, test_channels.py:N: indexing dimension 0 of (batch) is not supported; "
+        "only channels, dimension 1, can be picked; compute all of it\n"
+        "  index_select, test_channels.py:N: index_select with a computed index is not "
+        "supported; use a constant tensor, as a buffer of the module",
+    ),
+    "a computed number": (
+        lambda m, x: x[:, x.argmax(1).flatten()[:1]],
+        "the model cannot be compiled, 4 problems:\n"
+        "  argmax, test_channels.py:N: argmax is not supported; apply it to the input in "
+        "PyTorch and compile what follows\n"
+        "  flatten, test_channels.py:N: flattening the batch dimension is not supported; use "
+        "torch.flatten(x, 1)\n"
+        "  getitem, test_channels.py:N: indexing dimension 0 of (batch) is not supported; "
+        "only channels, dimension 1, can be picked; compute all of it\n"
+        "  getitem_1, test_channels.py:N: indexing channels with a computed tensor is not "
+        "supported; use a constant slice, number or list",
+    ),
     "transposed map": (
         lambda m, x: x.transpose(2, 3),
         "transpose, test_channels.py:N: a permutation (0, 1, 3, 2) of (batch, 3, 5, 6) is not "

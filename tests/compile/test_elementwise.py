@@ -106,6 +106,36 @@ def test_clamp_with_computed_bounds_is_refused():
         compiled(model, sample(2, 3, 5, 5))
 
 
+def test_clamp_with_bounds_that_are_no_numbers_is_refused():
+    model = Net(lambda m, x: x.clamp(min=torch.zeros(3, 1, 1))).eval()
+    with refuses(
+        CompileError,
+        "clamp, test_elementwise.py:N: a constant of shape (3, 1, 1) where a number is needed is "
+        "not supported; use a number, or a constant of one element",
+    ):
+        compiled(model, sample(2, 3, 5, 5))
+    check(Net(lambda m, x: x.clamp(min=torch.zeros(1, 1))).eval(), sample(4, 3, 5, 5))
+
+
+def test_an_argument_out_is_refused():
+    model = Net(lambda m, x: torch.add(x, 1, out=x)).eval()
+    with refuses(
+        CompileError,
+        "add, test_elementwise.py:N: add with out= is not supported; assign its result instead",
+    ):
+        compiled(model, sample(2, 3, 5, 5))
+
+
+def test_conversion_by_to_is_refused():
+    model = Net(lambda m, x: x.to(torch.float64)).eval()
+    with refuses(
+        CompileError,
+        "to, test_elementwise.py:N: a conversion to torch.float64 is not supported; leave it out: "
+        "the compiler chooses the types of all tensors",
+    ):
+        compiled(model, sample(2, 3, 5, 5))
+
+
 def test_conversion_to_another_dtype_is_refused():
     model = Net(lambda m, x: x.double()).eval()
     with refuses(

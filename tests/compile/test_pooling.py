@@ -125,6 +125,16 @@ REFUSED = {
         "mean, test_pooling.py:N: mean over dimensions [1] of (batch, 3, 6, 6) is not "
         "supported; take the mean over height and width, dimensions (2, 3)",
     ),
+    "maximum of a sequence": (
+        lambda m, x: F.max_pool2d(x.flatten(2), 2),
+        "max_pool2d, test_pooling.py:N: max pooling of (batch, 3, 36) is not supported; give it "
+        "(batch, channels, height, width)",
+    ),
+    "average of a sequence": (
+        lambda m, x: F.avg_pool2d(x.flatten(2), 2),
+        "avg_pool2d, test_pooling.py:N: average pooling of (batch, 3, 36) is not supported; give "
+        "it (batch, channels, height, width)",
+    ),
     "adaptive max": (
         lambda m, x: F.adaptive_max_pool2d(x, 4),
         "adaptive_max_pool2d, test_pooling.py:N: adaptive max pooling from (6, 6) to (4, 4) "
@@ -138,3 +148,14 @@ def test_what_is_refused_and_why(name):
     function, message = REFUSED[name]
     with refuses(CompileError, message):
         compiled(Net(function).eval(), sample(2, 3, 6, 6))
+
+
+def test_a_window_of_too_many_pixels_is_refused():
+    x = torch.rand(1, 1, 2902, 2902)
+    with refuses(
+        CompileError,
+        "mean, test_pooling.py:N: the sum of a pooling window does not fit 32 bits; make the map "
+        "smaller first, as with nn.AvgPool2d(2)",
+    ):
+        compiled(Net(lambda m, x: x.mean((2, 3))).eval(), x)
+    compiled(Net(lambda m, x: F.avg_pool2d(x, 2).mean((2, 3))).eval(), x)

@@ -75,6 +75,11 @@ REFUSED = {
         "interpolate, test_resampling.py:N: interpolation from (6, 8) to (18, 24) is not "
         "supported; use an integer scale_factor, or a size that is a multiple of the input's",
     ),
+    "five dimensions": (
+        lambda m, x: F.interpolate(x.view(-1, 3, 1, 6, 8), scale_factor=2),
+        "interpolate, test_resampling.py:N: interpolation of (batch, 3, 1, 6, 8) is not "
+        "supported; give it (batch, channels, height, width) or (batch, channels, length)",
+    ),
     "half, exact": (
         lambda m, x: F.interpolate(x, scale_factor=0.5, mode="nearest-exact"),
         "interpolate, test_resampling.py:N: interpolation from (6, 8) to (3, 4) is not "

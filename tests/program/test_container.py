@@ -252,6 +252,8 @@ WRONG_MANIFESTS = {
     "part": (_set("parts", {}), "the manifest must list the part program.bin"),
     "part_size": (_set("parts", "program.bin", "bytes", 8), "part program.bin has 912 bytes, the "
                   "manifest says 8; whole words of 8 bytes are needed"),
+    "port": (_set("inputs", [3]), "manifest: inputs[0] must be a table of names and "
+             "values"),
     "foreign": (_set("format", "other"), "the manifest is not that of a .rasna file"),
 }
 
@@ -315,6 +317,17 @@ def test_paths_that_cannot_be_read_say_why(tmp_path):
         rasna.load("a\0b")
     with refuses(RasnaFileError, "load needs the path of a .rasna file, not int"):
         rasna.load(7)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path):
+    path = tmp_path / "m.rasna"
+    with open(path, "wb") as file:
+        file.truncate(container.MAX_FILE_BYTES + 1)  # takes no room on the disk
+    most = container.MAX_FILE_BYTES
+    with refuses(
+        RasnaFileError, f"{path}: has {most + 1:,} bytes; a .rasna file has at most {most:,}"
+    ):
+        rasna.load(path)
 
 
 def test_paths_that_cannot_be_written_say_why(tmp_path):

@@ -292,6 +292,32 @@ def test_files_that_are_no_objects_say_why(tmp_path):
             byte_program().to_runtime(path)
 
 
+def test_a_library_that_is_too_large_or_cannot_be_read_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "large.so"
+    with open(path, "wb") as file:
+        file.truncate(library._MAX_LIBRARY_BYTES + 1)  # takes no room on the disk
+    with refuses(RuntimeObjectError, f"{path}: is too large to be a runtime object"):
+        byte_program().to_runtime(path)
+
+    def denied(*_):
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(library.os.path, "getsize", denied)
+    with refuses(RuntimeObjectError, f"{path}: cannot be read: Permission denied"):
+        byte_program().to_runtime(path)
+
+
+def test_a_functional_object_has_no_profile(simulator):
+    path = simulator()
+    with byte_program().to_runtime(path) as runtime:
+        with refuses(
+            RuntimeObjectError,
+            f"{path}: profile needs an object that counts cycles, this one is functional; build "
+            "build/rasna-tiny-rtl.so with: make sim-rtl-so TARGET=tiny",
+        ):
+            runtime.profile(np.zeros((1, 8, 1)))
+
+
 def test_a_foreign_library_is_refused(tmp_path):
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:

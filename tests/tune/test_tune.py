@@ -188,6 +188,10 @@ def test_an_operation_that_cannot_be_compiled_is_refused_in_the_first_forward():
 def test_lazy_and_parametrised_layers_are_refused_by_name():
     with refuses(rasna.TuneError, "tune: 0 is lazy; run the model once, then tune it"):
         rasna.tune(nn.Sequential(nn.LazyConv2d(2, 3)))
+    with refuses(
+        rasna.TuneError, "tune: 0 is on the meta device; load its weights, then tune it"
+    ):
+        rasna.tune(nn.Sequential(nn.Linear(3, 3, device="meta")))
     layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
     with refuses(
         rasna.TuneError,

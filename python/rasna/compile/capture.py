@@ -18,7 +18,7 @@ from torch import fx
 
 from . import floatgraph as fg
 from .context import REFERENCES, Context
-from .operators import BATCH, Value, find_handler
+from .operators import BATCH, TAKES_CONSTANTS, Value, find_handler
 from .problems import Problem, Problems, Refusal, ended_before, remedy_for
 from .report import result_name
 from .trace import Trace, trace_all
@@ -362,6 +362,13 @@ class _Walker:
             return self.context.real
         if handler is None:
             raise Refusal(f"{name} is not supported", remedy_for(name))
+        given = args[0] if args else kwargs.get("input")
+        if isinstance(given, REFERENCES) and handler not in TAKES_CONSTANTS:
+            raise Refusal(
+                f"{name} of a parameter or constant is not supported",
+                "compute it in __init__ and keep the result as a buffer, or give it a computed "
+                "tensor",
+            )
         if node.op != "call_module":
             return handler(self.context, *args, **kwargs)
         module = self.root.get_submodule(str(node.target))

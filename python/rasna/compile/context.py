@@ -36,12 +36,6 @@ class Context:
         self, op: fg.FloatOp, inputs: Sequence[Value], shape: Sequence[int], suffix: str = ""
     ) -> Value:
         """Append a node named after the current FX node. shape: without the batch."""
-        for value in inputs:
-            if not isinstance(value, Value):
-                raise Refusal(
-                    "an operation on constants only is not supported",
-                    "compute it in __init__ and keep it as a buffer",
-                )
         name = self.graph.fresh_name(self.where.node + suffix)
         shape = tuple(int(n) for n in shape)
         self.graph.add(fg.Node(name, op, [v.name for v in inputs], shape, self.where))
@@ -61,4 +55,9 @@ class Context:
             return float(self.tensor(value))
         if isinstance(value, (int, float)):
             return float(value)
-        raise Refusal(f"{value!r} where a constant number is needed", "use a constant number")
+        constant = isinstance(value, REFERENCES)
+        given = f"a constant of shape {tuple(self.tensor(value).shape)}" if constant else str(value)
+        raise Refusal(
+            f"{given} where a number is needed is not supported",
+            "use a number, or a constant of one element",
+        )

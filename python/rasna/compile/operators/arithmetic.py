@@ -66,7 +66,8 @@ def _scaled(constant: Any, factor: float) -> Any:
 
 
 @register(
-    [operator.add, operator.iadd, torch.add], ["add", "add_", "__add__", "__radd__", "__iadd__"]
+    [operator.add, operator.iadd, torch.add], ["add", "add_", "__add__", "__radd__", "__iadd__"],
+    constants=True,
 )
 def add(ctx, input, other, *, alpha=1, out=None):
     """input + alpha * other."""
@@ -81,6 +82,7 @@ def add(ctx, input, other, *, alpha=1, out=None):
 @register(
     [operator.sub, operator.isub, torch.sub, torch.subtract],
     ["sub", "sub_", "subtract", "__sub__", "__isub__"],
+    constants=True,
 )
 def sub(ctx, input, other, *, alpha=1, out=None):
     """input - alpha * other."""
@@ -92,7 +94,7 @@ def sub(ctx, input, other, *, alpha=1, out=None):
     return _affine(ctx, other, ("mul", alpha), ("rsub", input))
 
 
-@register([torch.rsub], ["__rsub__"])
+@register([torch.rsub], ["__rsub__"], constants=True)
 def rsub(ctx, input, other, *, alpha=1):
     """other - alpha * input."""
     return sub(ctx, other, input, alpha=alpha)
@@ -101,6 +103,7 @@ def rsub(ctx, input, other, *, alpha=1):
 @register(
     [operator.mul, operator.imul, torch.mul, torch.multiply],
     ["mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"],
+    constants=True,
 )
 def mul(ctx, input, other, *, out=None):
     """input * other, one of them constant."""
@@ -116,6 +119,7 @@ def mul(ctx, input, other, *, out=None):
 @register(
     [operator.truediv, operator.itruediv, torch.div, torch.true_divide, torch.divide],
     ["div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__"],
+    constants=True,
 )
 def div(ctx, input, other, *, rounding_mode=None, out=None):
     """input / other with a constant divisor."""

@@ -96,10 +96,6 @@ def unchanged(ctx, input, *args, **kwargs):
             f"a conversion to {ctx.real.dtype} is not supported",
             "leave it out: the compiler chooses the types of all tensors",
         )
-    if not isinstance(input, Value):
-        raise Refusal(
-            "a conversion of a constant is not supported", "convert it in __init__ instead"
-        )
     return input
 
 
