@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 
-def whole(error: BaseException) -> str:
+def whole(error: BaseException | str) -> str:
     """The text of an error, with ``N`` for line numbers of sources and for measured differences."""
     text = re.sub(r"(\w\.py):\d+", r"\1:N", str(error))
     return re.sub(r"(that differ by) \S+", r"\1 N", text)

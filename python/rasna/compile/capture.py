@@ -21,6 +21,7 @@ from .context import REFERENCES, Context
 from .operators import BATCH, TAKES_CONSTANTS, Value, find_handler
 from .problems import Problem, Problems, Refusal, ended_before, remedy_for
 from .report import result_name
+from .samples import was_moved
 from .trace import Trace, trace_all
 from .until import Until, cut
 
@@ -120,6 +121,7 @@ def capture_all(
     """
     traced = cut(trace_all(model, len(samples), samples), model, until)
     walker = _Walker(model, traced, training)
+    walker.moved = {i for i, sample in enumerate(samples) if was_moved(sample)}
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
         return walker.walk([two_rows(sample) for sample in samples])
 
@@ -151,6 +153,7 @@ class _Walker:
         self.opaque: dict[str, tuple[list[str], torch.Tensor]] = {}
         self.made_by: dict[str, Problem] = {}  # Opaque nodes that refusals left
         self.sticky: list[Problem] = []  # problems that matter whatever the outputs need
+        self.moved: set[int] = set()  # 3-D samples that were given with their channels last
 
     def walk(self, samples: list[torch.Tensor]) -> Captured:
         """Execute everything; problems on which no output depends are forgotten."""
@@ -404,7 +407,25 @@ class _Walker:
                     f"where {expected} and torch.float32 were expected, is not supported",
                     "please report this model",
                 )
+            self._check_channels(known)
         return known
+
+    def _check_channels(self, known: Value) -> None:
+        """Refuse samples with channels last where the model itself adds the channels."""
+        nodes = self.context.graph.nodes
+        if not isinstance(nodes[known.name].op, fg.Reshape):
+            return
+        source = nodes[nodes[known.name].inputs[0]]
+        if not isinstance(source.op, fg.Input) or source.op.index not in self.moved:
+            return
+        if known.shape == (1, *source.shape):
+            given = ", ".join(["batch", *map(str, source.shape[::-1])])
+            raise Refusal(
+                f"the model adds the channels of input {source.name} here, so that none can be "
+                f"last in its samples ({given})",
+                "pass channel_last=False to compile and to the runtime, which leaves the "
+                "dimensions in the order of the model",
+            )
 
     def _opaque(self, node: fx.Node, real: Any, problem: Problem | None) -> Any:
         """A stand-in for the result of what is not supported."""
