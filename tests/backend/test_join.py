@@ -37,6 +37,18 @@ def read_and_returned(m, x):
     return y, m.f(y), m.pool(y)
 
 
+def read_after_the_result(m, x):
+    y = m.a(x)
+    z = m.f(cat(y, m.b(x)))
+    return z, m.e(y) + m.e(m.e(m.e(m.a(x)))), m.e(y)
+
+
+def read_after_nested_results(m, x):
+    y = m.a(x)
+    z = m.d(cat(cat(y, m.b(x)), m.e(y)))
+    return z, m.e(m.e(m.e(m.a(x)))), m.e(m.e(y)), m.e(y)
+
+
 def parts_returned(m, x):
     y, z = m.a(x), m.b(x)
     return y, cat(y, z), z
@@ -60,6 +72,8 @@ MODELS = {
     "nested in front": lambda m, x: cat(cat(cat(m.a(x), m.b(x)), m.e(m.a(x))), x),
     "read and returned": read_and_returned,
     "parts returned": parts_returned,
+    "read after the result": read_after_the_result,
+    "read after nested results": read_after_nested_results,
     "two cats of one": lambda m, x: (lambda y: (cat(y, m.b(x)), cat(m.b(x), y)))(m.a(x)),
 }  # fmt: skip
 

@@ -150,6 +150,18 @@ class Builder:
                 del self.joins[name]
                 continue
             self.joined.update(dict.fromkeys(join.parts, join))
+        for name, join in self.joins.items():  # what is joined may be read longer than the result
+            uses = [self.live[n].last_use for n in (name, *join.parts)]
+            self.live[name].last_use = max(uses)
+
+    def _held_by(self, names: list[str]) -> set[str]:
+        """Tensors, and those in whose memory they lie."""
+        held = set(names)
+        for name in names:
+            while name in self.joined:
+                name = self.joined[name].op.output
+                held.add(name)
+        return held
 
     def has_choice(self) -> bool:
         """Whether some join could lie in the map memory, too."""
@@ -243,7 +255,7 @@ class Builder:
         if outputs or live.last_use > number:
             mapping = self._emit(number, op, outputs)
             self._record(op.name, type(op).__name__, op.inputs, op.output, start, mapping, op)
-        for name in set(op.inputs):
+        for name in self._held_by(op.inputs):
             if self.live[name].last_use == number:
                 self._drop(name)
 
