@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-NETS = ("digits", "resnet8", "resnet20", "resnet18_32", "resnet18_224", "mobilenet_v1",
-        "vgg16", "ds_cnn")
+NETS = ("digits", "resnet8", "resnet20", "resnet18_32", "resnet18_224", "resnet50_224",
+        "mobilenet_v1", "vgg16", "ds_cnn")
 SPARSITIES = (0.8, 0.0)
 COLUMNS = (
     ("network", "net", "{}"), ("zeros", "sp", "{:.0%}"), ("compile s", "compile_s", "{:.1f}"),

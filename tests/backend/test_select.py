@@ -39,5 +39,6 @@ def test_a_row_that_does_not_fit_is_refused_with_the_numbers():
         build_image(graph((1, 2, 2000), repeated(1, 2, 2)), get_target("tiny"))
     assert str(error.value) == (
         "up: one row of an output channel and of the channels it is made of needs 1258 words of "
-        "map memory in every slice, target tiny has 127; use narrower maps or a larger target"
+        "map memory in every slice, target tiny has 127; use narrower maps: no target has "
+        "as many"
     )

@@ -11,6 +11,7 @@ from rasna.compile.problems import Refusal
 from rasna.errors import CompileError
 from rasna.golden import evaluate
 from tests.compile.support import Net, check, compiled, sample, settle
+from tests.messages import refuses
 
 SPELLINGS = {
     "F.leaky_relu": lambda m, x: F.leaky_relu(m.conv(x)),
@@ -91,22 +92,35 @@ def test_hardsigmoid_goes_into_the_layer():
 REFUSED = {
     "hardswish": (
         lambda m, x: F.hardswish(x),
-        "hardswish is not supported; it multiplies two computed values; "
-        "use ReLU or ReLU6 and fine-tune",
+        "hardswish, test_activation.py:N: hardswish is not supported; it multiplies two "
+        "computed values; use nn.ReLU() or nn.ReLU6() in its place and fine-tune",
+    ),
+    "slopes of another number": (
+        lambda m, x: F.prelu(x, x.flatten(1)),
+        "prelu, test_activation.py:N: PyTorch cannot compute this for inputs of the shapes "
+        "(2, 3, 5, 6), (2, 90) (Mismatch of parameter numbers and input channel size. Found "
+        "parameter numbers = 180 and channel size = 3.); check the samples and channel_last",
     ),
     "a computed slope": (
-        lambda m, x: F.prelu(x, x.mean((2, 3))[0] if False else x.flatten(1)),
-        None,
+        lambda m, x: F.prelu(x, x.mean((2, 3))[:1, :].flatten()),
+        "the model cannot be compiled, 3 problems:\n"
+        "  getitem, test_activation.py:N: indexing dimension 0 of (batch, 3) is not "
+        "supported; only channels, dimension 1, can be picked; compute all of it\n"
+        "  flatten, test_activation.py:N: flattening the batch dimension is not supported; "
+        "use torch.flatten(x, 1)\n"
+        "  prelu, test_activation.py:N: PReLU with a computed slope is not supported; use "
+        "nn.PReLU",
     ),
-    "elu": (lambda m, x: F.elu(x), "elu is not supported; use ReLU or ReLU6 and fine-tune"),
+    "elu": (
+        lambda m, x: F.elu(x),
+        "elu, test_activation.py:N: elu is not supported; use nn.ReLU() or nn.ReLU6() in its "
+        "place and fine-tune",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_and_why(name):
     function, message = REFUSED[name]
-    with pytest.raises(CompileError) as error:
+    with refuses(CompileError, message):
         compiled(Net(function).eval(), sample(2, 3, 5, 6))
-    where, _, what = str(error.value).partition(": ")
-    assert "test_activation.py:" in where
-    assert message is None or what == message

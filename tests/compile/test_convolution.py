@@ -8,6 +8,7 @@ from torch.nn.utils import parametrizations, prune
 
 from rasna.errors import CompileError
 from tests.compile.support import Net, check, compiled, sample, settle, simplified
+from tests.messages import refuses
 
 CONVOLUTIONS = {
     "same, odd kernel": (nn.Conv2d(3, 5, 5, padding="same"), (9, 8)),
@@ -178,9 +179,62 @@ def test_what_is_refused_and_why(name):
     assert str(error.value) == message
 
 
+class Scaled(nn.Conv2d):
+    def _conv_forward(self, x, weight, bias):
+        return super()._conv_forward(x, 2 * weight, bias)
+
+
+CALLS_REFUSED = {
+    "sequence": (
+        lambda m, x: F.conv2d(x.flatten(2), torch.ones(4, 2, 1, 1)),
+        "conv2d, test_convolution.py:N: a convolution of (batch, 3, 36) is not supported; "
+        "give it (batch, channels, height, width)",
+    ),
+    "_conv_forward": (
+        lambda m, x: m.scaled(x),
+        "scaled (scaled), test_convolution.py:N: Scaled with a _conv_forward of its own is not "
+        "supported; write it in forward",
+    ),
+    "one row": (
+        lambda m, x: F.linear(x.flatten(1), torch.ones(108)),
+        "linear, test_convolution.py:N: a linear layer with one output row is not supported; "
+        "use nn.Linear(n, 1)",
+    ),
+    "five dimensions": (
+        lambda m, x: F.batch_norm(x.view(-1, 3, 1, 6, 6), torch.zeros(3), torch.ones(3)),
+        "batch_norm, test_convolution.py:N: batch normalisation of (batch, 3, 1, 6, 6) is not "
+        "supported; apply it to (batch, channels, height, width), (batch, channels, length) or "
+        "(batch, features)",
+    ),
+    "constants": (
+        lambda m, x: x + m.plain(torch.ones(2, 3, 6, 6)),
+        "plain (plain), test_convolution.py:N: Conv2d of a parameter or constant is not "
+        "supported; compute it in __init__ and keep the result as a buffer, or give it a computed "
+        "tensor",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS_REFUSED)
+def test_what_is_refused_in_forward_and_why(name):
+    function, message = CALLS_REFUSED[name]
+    model = settle(Net(function, scaled=Scaled(3, 4, 1), plain=nn.Conv2d(3, 3, 1)))
+    with refuses(CompileError, message):
+        compiled(model, sample(2, 3, 6, 6))
+
+
+def test_keyword_arguments_in_any_order_are_no_constants_in_front():
+    weight = torch.randn(4, 3, 1, 1)
+    check(Net(lambda m, x: F.conv2d(weight=weight, input=x)).eval(), sample(4, 3, 6, 6))
+
+
 def test_a_computed_weight_is_refused():
     model = Net(lambda m, x: F.conv2d(x, m.conv(x)), conv=nn.Conv2d(1, 1, 1)).eval()
-    with pytest.raises(CompileError, match="a convolution with a computed weight is not supported"):
+    with refuses(
+        CompileError,
+        "conv2d, test_convolution.py:N: a convolution with a computed weight is not supported; "
+        "make the weight a parameter or buffer of a module",
+    ):
         compiled(model, sample(1, 1, 4, 4))
 
 

@@ -10,6 +10,7 @@ from rasna.compile.execute import folded_parameters, per_channel, run
 from rasna.compile.floatgraph import Arithmetic, Conv, Opaque
 from rasna.compile.passes import simplify
 from tests.compile.support import Net, sample, settle
+from tests.messages import refuses
 
 
 def forward(m, x):
@@ -79,5 +80,5 @@ def test_a_node_that_is_not_supported_cannot_be_executed():
     net = model()
     graph = capture(net, [sample(2, 3, 9, 12)])
     graph.nodes["relu"].op = Opaque()
-    with pytest.raises(TypeError, match="relu, test_execute.py:.*: Opaque cannot be executed"):
+    with refuses(TypeError, "relu, test_execute.py:N: Opaque cannot be executed"):
         run(graph, net, [sample(2, 3, 9, 12)])

@@ -8,6 +8,7 @@ from torch import nn
 from rasna.errors import CompileError
 from rasna.graph import AvgPool
 from tests.compile.support import Net, check, compiled, sample
+from tests.messages import refuses
 
 MAX_POOLS = {
     "overlapping, padded": nn.MaxPool2d(3, 2, padding=1),
@@ -106,27 +107,38 @@ def test_a_relu_behind_max_pooling_of_an_input_becomes_limits_of_the_pooling():
 REFUSED = {
     "indices": (
         lambda m, x: F.max_pool2d(x, 2, return_indices=True)[0],
-        "max pooling with return_indices=True is not supported; drop the indices",
+        "max_pool2d_with_indices, test_pooling.py:N: max pooling with return_indices=True is "
+        "not supported; drop the indices",
     ),
     "mean of the batch": (
         lambda m, x: x.mean(0, keepdim=True),
-        "mean over dimensions [0] of (batch, 3, 6, 6) is not supported; "
-        "take the mean over height and width, dimensions (2, 3)",
+        "mean, test_pooling.py:N: mean over dimensions [0] of (batch, 3, 6, 6) is not "
+        "supported; take the mean over height and width, dimensions (2, 3)",
     ),
     "mean of everything": (
         lambda m, x: x.mean(),
-        "mean over dimensions [0, 1, 2, 3] of (batch, 3, 6, 6) is not supported; "
-        "take the mean over height and width, dimensions (2, 3)",
+        "mean, test_pooling.py:N: mean over dimensions [0, 1, 2, 3] of (batch, 3, 6, 6) is "
+        "not supported; take the mean over height and width, dimensions (2, 3)",
     ),
     "mean over the channels": (
         lambda m, x: x.mean(1, keepdim=True),
-        "mean over dimensions [1] of (batch, 3, 6, 6) is not supported; "
-        "take the mean over height and width, dimensions (2, 3)",
+        "mean, test_pooling.py:N: mean over dimensions [1] of (batch, 3, 6, 6) is not "
+        "supported; take the mean over height and width, dimensions (2, 3)",
+    ),
+    "maximum of a sequence": (
+        lambda m, x: F.max_pool2d(x.flatten(2), 2),
+        "max_pool2d, test_pooling.py:N: max pooling of (batch, 3, 36) is not supported; give it "
+        "(batch, channels, height, width)",
+    ),
+    "average of a sequence": (
+        lambda m, x: F.avg_pool2d(x.flatten(2), 2),
+        "avg_pool2d, test_pooling.py:N: average pooling of (batch, 3, 36) is not supported; give "
+        "it (batch, channels, height, width)",
     ),
     "adaptive max": (
         lambda m, x: F.adaptive_max_pool2d(x, 4),
-        "adaptive max pooling from (6, 6) to (4, 4) is not supported; "
-        "use an output size that divides the input size",
+        "adaptive_max_pool2d, test_pooling.py:N: adaptive max pooling from (6, 6) to (4, 4) "
+        "is not supported; use an output size that divides the input size",
     ),
 }
 
@@ -134,6 +146,16 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_and_why(name):
     function, message = REFUSED[name]
-    with pytest.raises(CompileError) as error:
+    with refuses(CompileError, message):
         compiled(Net(function).eval(), sample(2, 3, 6, 6))
-    assert message in str(error.value)
+
+
+def test_a_window_of_too_many_pixels_is_refused():
+    x = torch.rand(1, 1, 2902, 2902)
+    with refuses(
+        CompileError,
+        "mean, test_pooling.py:N: the sum of a pooling window does not fit 32 bits; make the map "
+        "smaller first, as with nn.AvgPool2d(2)",
+    ):
+        compiled(Net(lambda m, x: x.mean((2, 3))).eval(), x)
+    compiled(Net(lambda m, x: F.avg_pool2d(x, 2).mean((2, 3))).eval(), x)

@@ -1,10 +1,17 @@
 """How complaints are collected and worded (problems.py)."""
 
 import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
 
 from rasna.compile.floatgraph import Where
-from rasna.compile.problems import SUPPORTED, Problems, remedy_for
+from rasna.compile.pipeline import quantize_model
+from rasna.compile.problems import AT_INPUT, OUTSIDE, Problems, ended_before, remedy_for
+from rasna.compile.settings import Settings
 from rasna.errors import CompileError
+from tests.compile.support import Net, Net2, check, compiled, sample, settle
+from tests.messages import refuses
 
 
 def test_one_problem_is_one_line_without_a_heading():
@@ -42,7 +49,152 @@ def test_places(where, text):
 
 
 def test_remedies_fit_the_operation():
-    assert "PyTorch" in remedy_for("Softmax")
-    assert remedy_for("GELU") == "use ReLU or ReLU6 and fine-tune"
-    assert "padding argument" in remedy_for("ZeroPad2d")
-    assert remedy_for("whatever") == SUPPORTED
+    assert remedy_for("Softmax") == "end the compiled model before it and apply it in PyTorch"
+    assert remedy_for("GELU") == "use nn.ReLU() or nn.ReLU6() in its place and fine-tune"
+    assert remedy_for("relu_") == remedy_for("relu")
+    assert remedy_for("ZeroPad2d") == "use the padding argument of the convolution behind it"
+    assert remedy_for("whatever") == OUTSIDE
+
+
+@pytest.mark.parametrize(
+    "until, text",
+    [
+        (None, "multiply by constants only, or end the compiled model before it and apply it in "
+         "PyTorch"),
+        ([], "multiply by constants only, or apply it to the input in PyTorch and compile what "
+         "follows"),
+        (["layer1.0"], "multiply by constants only, or end the compiled model before it, "
+         "until='layer1.0', and apply it in PyTorch"),
+        (["a", "b"], "multiply by constants only, or end the compiled model before it, "
+         "until=['a', 'b'], and apply it in PyTorch"),
+    ],
+)  # fmt: skip
+def test_a_remedy_names_where_the_model_has_to_end(until, text):
+    assert ended_before(f"multiply by constants only, or {OUTSIDE}", until) == text
+    assert ended_before("use that", until) == "use that" and AT_INPUT not in OUTSIDE
+
+
+# ---- remedies that are other words for the same numbers, and where they come from
+
+
+def pad(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return F.conv2d(F.pad(x, (1, 1, 1, 1)), torch.ones(1, 4, 3, 3) / 9)
+
+
+SAME = {
+    "abs": (lambda x, y: x.abs(), lambda x, y: F.relu(x) + F.relu(-x)),
+    "maximum": (lambda x, y: torch.maximum(x, y), lambda x, y: y + F.relu(x - y)),
+    "minimum": (lambda x, y: torch.minimum(x, y), lambda x, y: y - F.relu(y - x)),
+    "max": (lambda x, y: torch.max(x, y), lambda x, y: y + F.relu(x - y)),
+    "min": (lambda x, y: torch.min(x, y), lambda x, y: y - F.relu(y - x)),
+    "amax": (
+        lambda x, y: x.amax((2, 3), keepdim=True), lambda x, y: F.adaptive_max_pool2d(x, 1)
+    ),
+    "amin": (
+        lambda x, y: x.amin((2, 3), keepdim=True), lambda x, y: -F.adaptive_max_pool2d(-x, 1)
+    ),
+    "sum": (lambda x, y: x.sum((2, 3)), lambda x, y: x.mean((2, 3)) * 30),
+    "softshrink": (
+        lambda x, y: F.softshrink(x, 0.25), lambda x, y: F.relu(x - 0.25) - F.relu(-x - 0.25)
+    ),
+    "rrelu": (lambda x, y: F.rrelu(x, 0.1, 0.3), lambda x, y: F.leaky_relu(x, (0.1 + 0.3) / 2)),
+    "select": (lambda x, y: x.select(1, 2), lambda x, y: x[:, 2]),
+    "unbind": (lambda x, y: x.unbind(1)[0], lambda x, y: x[:, 0]),
+    "roll": (lambda x, y: x.roll(1, 1), lambda x, y: torch.cat([x[:, -1:], x[:, :-1]], 1)),
+    "expand": (
+        lambda x, y: x.mean((2, 3), keepdim=True).expand(-1, -1, 5, 6),
+        lambda x, y: F.interpolate(x.mean((2, 3), keepdim=True), size=(5, 6)),
+    ),
+    "repeat": (lambda x, y: x.repeat(1, 2, 1, 1), lambda x, y: torch.cat([x, x], 1)),
+    "tile": (
+        lambda x, y: torch.tile(x.mean((2, 3), keepdim=True), (1, 1, 5, 6)),
+        lambda x, y: F.interpolate(x.mean((2, 3), keepdim=True), size=(5, 6)),
+    ),
+    "repeat_interleave": (
+        lambda x, y: x.repeat_interleave(2, 2).repeat_interleave(2, 3),
+        lambda x, y: F.interpolate(x, scale_factor=2),
+    ),
+    "double": (lambda x, y: x.double().mul(0.5).float(), lambda x, y: x.mul(0.5)),
+    "pad": (
+        pad, lambda x, y: F.conv2d(x, torch.ones(1, 4, 3, 3) / 9, padding=1)
+    ),
+    "stack": (
+        lambda x, y: torch.stack([x[:, :1], y[:, :1]], 1).flatten(1, 2),
+        lambda x, y: torch.cat([x[:, :1], y[:, :1]], 1),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_remedy_in_other_words_compiles_and_gives_the_same(name):
+    refused, applied = SAME[name]
+    x, y = sample(4, 4, 5, 6), sample(4, 4, 5, 6, seed=2)
+    assert torch.allclose(refused(x, y), applied(x, y), atol=1e-6)
+    if "y" in refused.__code__.co_names or name in ("maximum", "minimum", "max", "min", "stack"):
+        models = [Net2(lambda m, x, y, f=f: f(x, y)).eval() for f in (refused, applied)]
+        samples = (x, y)
+    else:
+        models = [Net(lambda m, x, f=f: f(x, x)).eval() for f in (refused, applied)]
+        samples = (x,)
+    with pytest.raises(CompileError) as error:
+        compiled(models[0], *samples)
+    first = error.value.problems[0]
+    assert (first.reason, first.remedy) == (f"{name} is not supported", remedy_for(name))
+    check(models[1], *samples)
+
+
+class Block(nn.Module):
+    """Layers around a sigmoid, and a product behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+        self.b = nn.Conv2d(4, 4, 1)
+
+    def forward(self, x):
+        y = self.a(x)
+        z = self.b(y)
+        return y * torch.sigmoid(z)
+
+
+def test_the_place_where_to_end_a_model_compiles():
+    model, x = settle(Block()), sample(4, 3, 6, 6)
+    with refuses(
+        CompileError,
+        "the model cannot be compiled, 2 problems:\n"
+        "  sigmoid, test_problems.py:N: sigmoid is not supported; end the compiled model before "
+        "it, until='b', and apply it in PyTorch\n"
+        "  mul, test_problems.py:N: the product of two computed tensors is not supported; multiply "
+        "by constants only, or end the compiled model before it and apply it in PyTorch",
+    ):
+        compiled(model, x)
+    assert quantize_model(model, [x], Settings(), "b").quant_graph.ops
+
+
+def test_several_results_may_be_needed_before_it():
+    def forward(m, x):
+        y = m.a(x)
+        return y.relu() * m.b(y)
+
+    model = settle(Net(forward, a=nn.Conv2d(3, 4, 3), b=nn.Conv2d(4, 4, 1)))
+    x = sample(4, 3, 6, 6)
+    with refuses(
+        CompileError,
+        "mul, test_problems.py:N: the product of two computed tensors is not supported; multiply "
+        "by constants only, or end the compiled model before it, until=['relu', 'b'], and apply it "
+        "in PyTorch",
+    ):
+        compiled(model, x)
+    assert len(quantize_model(model, [x], Settings(), ["relu", "b"]).quant_graph.outputs) == 2
+
+
+def test_what_reads_the_input_is_applied_to_the_input():
+    model = settle(Net(lambda m, x: m.conv(torch.tanh(x)), conv=nn.Conv2d(3, 4, 1)))
+    x = sample(4, 3, 6, 6)
+    with refuses(
+        CompileError,
+        "tanh, test_problems.py:N: tanh is not supported; apply it to the input in PyTorch and "
+        "compile what follows",
+    ):
+        compiled(model, x)
+    check(model.conv, torch.tanh(x))

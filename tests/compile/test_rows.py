@@ -8,6 +8,7 @@ from torch import nn
 from rasna.compile.backend import build_program
 from rasna.errors import CompileError
 from tests.compile.support import Net, check, compiled, sample, settle
+from tests.messages import refuses
 
 SPELLINGS = {
     "nn.Conv1d": lambda m, x: m.conv(x),
@@ -82,29 +83,33 @@ def test_a_program_of_sequences_describes_them():
 REFUSED = {
     "of a vector": (
         lambda m, x: m.conv(x.flatten(1)),
-        "a 1-d convolution of (batch, 60) is not supported; give it (batch, channels, length)",
+        "conv (conv), test_rows.py:N: a 1-d convolution of (batch, 60) is not supported; give "
+        "it (batch, channels, length)",
     ),
     "reflect": (
         lambda m, x: m.reflect(x),
-        "padding_mode='reflect' is not supported; use 'zeros' or 'circular'",
+        "reflect (reflect), test_rows.py:N: padding_mode='reflect' is not supported; use "
+        "'zeros' or 'circular'",
     ),
     "average of a vector": (
         lambda m, x: F.avg_pool1d(x.flatten(1), 2),
-        "1-d average pooling of (batch, 60) is not supported; give it (batch, channels, length)",
+        "avg_pool1d, test_rows.py:N: 1-d average pooling of (batch, 60) is not supported; "
+        "give it (batch, channels, length)",
     ),
     "indices": (
         lambda m, x: F.max_pool1d(x, 2, return_indices=True)[0],
-        "max pooling with return_indices=True is not supported; drop the indices",
+        "max_pool1d_with_indices, test_rows.py:N: max pooling with return_indices=True is not "
+        "supported; drop the indices",
     ),
     "adaptive maximum": (
         lambda m, x: F.adaptive_max_pool1d(x, 3),
-        "adaptive max pooling from 20 to 3 is not supported; "
-        "use an output size that divides the input size",
+        "adaptive_max_pool1d, test_rows.py:N: adaptive max pooling from 20 to 3 is not "
+        "supported; use an output size that divides the input size",
     ),
     "linear": (
         lambda m, x: m.fc(x),
-        "a linear layer on (batch, 3, 20) is not supported; "
-        "flatten it to (batch, features) first, or use a 1x1 Conv2d",
+        "fc (fc), test_rows.py:N: a linear layer on (batch, 3, 20) is not supported; flatten "
+        "it to (batch, features) first, or use a 1x1 Conv2d",
     ),
 }  # fmt: skip
 
@@ -118,8 +123,5 @@ def test_what_is_refused_and_why(name):
             reflect=nn.Conv1d(3, 4, 3, padding=1, padding_mode="reflect"),
         )
     )  # fmt: skip
-    with pytest.raises(CompileError) as error:
+    with refuses(CompileError, message):
         compiled(model, sample(2, 3, 20))
-    where, _, what = str(error.value).partition(": ")
-    assert "test_rows.py:" in where
-    assert what == message

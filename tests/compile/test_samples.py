@@ -5,9 +5,11 @@ import pytest
 import torch
 from torch import nn
 
+import rasna
 from rasna.compile.samples import check_mode, check_samples, to_cpu_float32, unwrap
 from rasna.errors import CompileError, RasnaTypeError, RasnaValueError
-from tests.compile.support import sample
+from tests.compile.support import Net, sample, settle
+from tests.messages import refuses, whole
 
 # ---- samples
 
@@ -44,6 +46,36 @@ def test_sequences_have_their_channels_last_or_second():
     assert last.is_contiguous() and last.shape == (2, 3, 4)
     assert last[1, 2].tolist() == [14, 17, 20, 23]
     assert second.shape == (2, 4, 3) and second[1, 2].tolist() == [18, 19, 20]
+
+
+ADDS_CHANNELS = {
+    "unsqueeze": lambda m, x: m.conv(x.unsqueeze(1)),
+    "getitem": lambda m, x: m.conv(x[:, None]),
+    "view": lambda m, x: m.conv(x.view(-1, 1, 20, 8) if x.shape[1] == 20 else
+                                x.view(-1, 1, 8, 20)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ADDS_CHANNELS)
+def test_samples_to_which_the_model_adds_channels_have_none_last(name):
+    model = settle(Net(ADDS_CHANNELS[name], conv=nn.Conv2d(1, 4, 3)))
+    x = torch.randn(4, 20, 8)
+    with pytest.raises(CompileError) as error:
+        rasna.compile(model, x, target="tiny")
+    (problem,) = error.value.problems
+    assert whole(str(problem)) == (
+        f"{name}, test_samples.py:N: the model adds the channels of input x here, so "
+        "that none can be last in its samples (batch, 20, 8); pass channel_last=False to compile "
+        "and to the runtime, which leaves the dimensions in the order of the model"
+    )
+    program = rasna.compile(model, x, channel_last=False, target="tiny")
+    assert program.inputs[0].shape == (20, 8)
+
+
+def test_sequences_with_channels_last_are_no_maps_without_channels():
+    for function in (lambda m, x: m.conv(x), lambda m, x: m.conv(x).unsqueeze(1)):
+        model = settle(Net(function, conv=nn.Conv1d(8, 4, 3)))
+        assert rasna.compile(model, torch.randn(4, 20, 8), target="tiny").inputs[0].shape == (8, 20)
 
 
 def test_samples_are_copies():
@@ -117,7 +149,11 @@ def test_what_is_no_module():
 
 @pytest.mark.filterwarnings("ignore")
 def test_scripted_modules_are_refused():
-    with pytest.raises(RasnaTypeError, match="TorchScript"):
+    with refuses(
+        RasnaTypeError,
+        "the model is a TorchScript module, whose source cannot be traced; give the nn.Module "
+        "that it was made from",
+    ):
         unwrap(torch.jit.script(nn.Linear(2, 2)))
 
 
@@ -136,7 +172,12 @@ def test_training_mode_is_refused():
 
 
 def test_weights_without_values_are_refused():
-    with pytest.raises(CompileError, match="weight: is on the meta device and has no values"):
+    with refuses(
+        CompileError,
+        "the model cannot be compiled, 2 problems:\n"
+        "  weight: is on the meta device and has no values; load it first\n"
+        "  bias: is on the meta device and has no values; load it first",
+    ):
         check_mode(nn.Linear(2, 2, device="meta").eval())
     model = nn.Linear(2, 2).eval()
     model.weight.data[0, 1] = float("nan")

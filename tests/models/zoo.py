@@ -32,6 +32,39 @@ class _Block(nn.Module):
         return F.relu(self.bn2(self.conv2(y)) + self.down(x))
 
 
+class _Bottleneck(nn.Module):
+    """A residual block of 1x1, 3x3 and 1x1 convolutions, ``4 * width`` channels wide outside."""
+
+    def __init__(self, ic: int, width: int, stride: int) -> None:
+        super().__init__()
+        oc = 4 * width
+        self.reduce = _conv_bn(ic, width, 1)
+        self.conv = _conv_bn(width, width, 3, stride, 1)
+        self.expand = _conv_bn(width, oc, 1)[:2]
+        self.down = nn.Sequential()
+        if stride != 1 or ic != oc:
+            self.down = nn.Sequential(nn.Conv2d(ic, oc, 1, stride, bias=False), nn.BatchNorm2d(oc))
+
+    def forward(self, x):
+        return F.relu(self.expand(self.conv(self.reduce(x))) + self.down(x))
+
+
+class _ResNet50(nn.Module):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(*_conv_bn(3, 64, 7, 2, 3), nn.MaxPool2d(3, 2, 1))
+        layers, ic = [], 64
+        for stage, (width, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
+            for i in range(blocks):
+                layers.append(_Bottleneck(ic, width, 2 if stage and i == 0 else 1))
+                ic = 4 * width
+        self.layers = nn.Sequential(*layers)
+        self.fc = nn.Linear(ic, classes)
+
+    def forward(self, x):
+        return self.fc(F.adaptive_avg_pool2d(self.layers(self.stem(x)), 1).flatten(1))
+
+
 class _ResNet(nn.Module):
     def __init__(self, stem: nn.Module, widths: list[int], blocks: int, classes: int) -> None:
         super().__init__()
@@ -103,6 +136,10 @@ def resnet18_224(classes: int = 1000) -> nn.Module:
     return _ResNet(stem, [64, 128, 256, 512], 2, classes)
 
 
+def resnet50_224(classes: int = 1000) -> nn.Module:
+    return _ResNet50(classes)
+
+
 def mobilenet_v1(width: float = 1.0, classes: int = 1000) -> nn.Module:
     """MobileNetV1; ``width`` scales every channel count."""
     ic = int(32 * width)
@@ -163,6 +200,7 @@ ZOO: dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]] = {
     "resnet20": (resnet20, ((3, 32, 32),)),
     "resnet18_32": (resnet18_32, ((3, 32, 32),)),
     "resnet18_224": (resnet18_224, ((3, 224, 224),)),
+    "resnet50_224": (resnet50_224, ((3, 224, 224),)),
     "mobilenet_v1": (mobilenet_v1, ((3, 224, 224),)),
     "mobilenet_v1_025": (lambda: mobilenet_v1(0.25), ((3, 96, 96),)),
     "vgg16": (vgg16, ((3, 32, 32),)),

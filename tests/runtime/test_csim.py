@@ -28,6 +28,7 @@ from rasna.golden import evaluate
 from rasna.program import Program, selfcheck_inputs
 from rasna.runtime import library
 from rasna.targets import TARGETS
+from tests.messages import refuses
 from tests.program.samples import S8, conv_sample, identity_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,7 +185,7 @@ def test_close_frees_and_may_be_called_twice(fake_object):
     runtime(np.zeros((1, 8, 1)))
     runtime.close()
     runtime.close()
-    with pytest.raises(ClosedError):
+    with refuses(ClosedError, "this runtime is closed; make a new one with program.to_runtime"):
         runtime(np.zeros((1, 8, 1)))
 
 
@@ -213,7 +214,11 @@ def test_another_target_is_refused_with_both_named(fake_object):
 
 def test_another_configuration_of_the_same_target_is_refused(fake_object):
     path = fake_object(FAKE_HASH='"0123456789abcdef"')
-    with pytest.raises(TargetMismatchError, match="tiny .configuration 0123456789abcdef.; compile"):
+    with refuses(
+        TargetMismatchError,
+        f"the Program is for target tiny (configuration {TINY}), {path} is tiny (configuration "
+        '0123456789abcdef); compile with target="tiny", or run it on the object of tiny',
+    ):
         byte_program().to_runtime(path)
 
 
@@ -239,7 +244,9 @@ def test_another_interface_version_is_refused(fake_object):
 
 def test_an_incomplete_object_is_refused(fake_object):
     path = fake_object(FAKE_INCOMPLETE=1)
-    with pytest.raises(RuntimeObjectError, match="the function rasna_read_map is missing"):
+    with refuses(
+        RuntimeObjectError, f"{path}: the function rasna_read_map is missing; build it again"
+    ):
         byte_program().to_runtime(path)
 
 
@@ -250,15 +257,20 @@ def test_failures_of_the_object_carry_its_text(fake_object):
         runtime(np.zeros((1, 8, 1)))
     assert str(caught.value) == f"{path}: running the program failed with error 13: it broke"
     path = fake_object("other.so", FAKE_CREATE_ERROR=1)
-    with pytest.raises(RuntimeObjectError, match="other.so: cannot make a context: no room"):
+    with refuses(RuntimeObjectError, f"{path}: cannot make a context: no room"):
         byte_program().to_runtime(path)
 
 
 def test_a_broken_program_is_refused_when_the_runtime_is_made(simulator):
     program = conv_sample().program
     program.words[8] = 99
-    with pytest.raises(RuntimeObjectError, match="loading the program failed with error 1: "):
-        program.to_runtime(simulator())
+    path = simulator()
+    with refuses(
+        RuntimeObjectError,
+        f"{path}: loading the program failed with error 1: instruction 1 (?): opcode is 99, "
+        "allowed are 0 to 6 (unknown opcode)",
+    ):
+        program.to_runtime(path)
 
 
 def test_files_that_are_no_objects_say_why(tmp_path):
@@ -269,15 +281,41 @@ def test_files_that_are_no_objects_say_why(tmp_path):
     folder.mkdir()
     empty = tmp_path / "empty.so"
     empty.touch()
+    cannot = "cannot be loaded as a shared library on this machine"
     for path, message in (
         (missing, "there is no such file; make sim-so builds the simulator of a target"),
         (folder, "is not a file; a runtime object is a shared library"),
-        (text, "cannot be loaded as a shared library on this machine: text.so"),
-        (empty, "cannot be loaded as a shared library on this machine: empty.so"),
+        (text, f"{cannot}: text.so: file too short"),
+        (empty, f"{cannot}: empty.so: file too short"),
     ):
-        with pytest.raises(RuntimeObjectError) as caught:
+        with refuses(RuntimeObjectError, f"{path}: {message}"):
             byte_program().to_runtime(path)
-        assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_a_library_that_is_too_large_or_cannot_be_read_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "large.so"
+    with open(path, "wb") as file:
+        file.truncate(library._MAX_LIBRARY_BYTES + 1)  # takes no room on the disk
+    with refuses(RuntimeObjectError, f"{path}: is too large to be a runtime object"):
+        byte_program().to_runtime(path)
+
+    def denied(*_):
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(library.os.path, "getsize", denied)
+    with refuses(RuntimeObjectError, f"{path}: cannot be read: Permission denied"):
+        byte_program().to_runtime(path)
+
+
+def test_a_functional_object_has_no_profile(simulator):
+    path = simulator()
+    with byte_program().to_runtime(path) as runtime:
+        with refuses(
+            RuntimeObjectError,
+            f"{path}: profile needs an object that counts cycles, this one is functional; build "
+            "build/rasna-tiny-rtl.so with: make sim-rtl-so TARGET=tiny",
+        ):
+            runtime.profile(np.zeros((1, 8, 1)))
 
 
 def test_a_foreign_library_is_refused(tmp_path):
@@ -297,19 +335,25 @@ def test_a_foreign_library_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("layer", [0, 1])
-def test_selfcheck_names_the_first_layer_that_differs(simulator, layer, exact):
+@pytest.mark.parametrize(
+    "layer, words, first",
+    [(0, 6, "conv1 differs first: byte 481 of slice 0 is 80, must be 104"),
+     (1, 4, "conv2 differs first: byte 641 of slice 0 is 127, must be 96")],
+)  # fmt: skip
+def test_selfcheck_names_the_first_layer_that_differs(simulator, layer, words, first, exact):
     """The object runs instructions with one flipped bit in the bias of a layer."""
     sample, broken = conv_sample(), conv_sample()
-    name = sample.program.layers[layer]["name"]
     program = broken.program
     taps = first_record(program, (3, 5)[layer])
     program.words[taps] ^= np.uint64(1 << 11)  # a bit of the bias of channel 0
     runtime = program.to_runtime(simulator("tiny", exact))
     runtime._program = sample.program
-    with pytest.raises(SelfCheckError) as caught:
+    with refuses(
+        SelfCheckError,
+        f"{runtime!r} differs from the expected output in {words} of 8 words, first in output y2, "
+        f"word 0; layer {first}",
+    ):
         runtime.selfcheck()
-    assert f"; layer {name} differs first: byte " in str(caught.value)
 
 
 def first_record(program: Program, number: int) -> int:
@@ -320,8 +364,14 @@ def first_record(program: Program, number: int) -> int:
 
 
 def test_selfcheck_of_an_object_that_cannot_show_its_memory(fake_object):
-    runtime = conv_sample().program.to_runtime(fake_object())
-    with pytest.raises(SelfCheckError, match="which layer differs first is not known: .*error 10"):
+    path = fake_object()
+    runtime = conv_sample().program.to_runtime(path)
+    with refuses(
+        SelfCheckError,
+        f"<rasna.RuntimeCSim rtl tiny {path}> differs from the expected output in 8 of 8 words, "
+        f"first in output y2, word 0; which layer differs first is not known: {path}: setting the "
+        "option stop_at failed with error 10: it broke",
+    ):
         runtime.selfcheck()
 
 

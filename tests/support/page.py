@@ -7,7 +7,6 @@ import warnings
 from dataclasses import dataclass
 
 from rasna.compile.pipeline import Compiled, quantize_model
-from rasna.compile.problems import SUPPORTED
 from rasna.compile.settings import Settings
 from rasna.errors import CompileError
 from tests.support.cases import SECTIONS, Case, model_of
@@ -18,6 +17,9 @@ Which operations compile, in which spellings, and why others do not. Written by 
 from what the compiler says; `make lint` notices when it is out of date. **Every row is a test**:
 supported ones have to agree with PyTorch within the bound that [numerics.md](numerics.md)
 describes, refused ones have to say exactly what the row says, with FX node and source line.
+
+The operation of a row reads an input of the model. Behind other layers the same message says,
+instead of "apply it to the input in PyTorch", where to end the compiled model: `until='conv2'`.
 
 To run a row: `pytest tests/support -k NAME` with the name in its last column. `x` and `y` are
 inputs, other letters parameters.
@@ -64,14 +66,14 @@ def page() -> str:
 
 
 def why(reason: str, remedy: str) -> str:
-    """A refusal as the page words it: this page is the list of what is supported."""
-    return reason if remedy in ("", SUPPORTED) else f"{reason}; {remedy}"
+    """A refusal as messages word it."""
+    return f"{reason}; {remedy}"
 
 
 def _line(row: Row) -> str:
     case = row.case
     verdict = "refused" if row.reason else "yes"
-    reason = why(row.reason, row.remedy)
+    reason = why(row.reason, row.remedy) if row.reason else ""
     attribute = "" if case.attribute == case.code else case.attribute
     cells = [case.operation, attribute, f"`{case.code}`", verdict, reason, f"`{case.name}`"]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

@@ -6,6 +6,7 @@ from torch import nn
 
 from rasna.errors import RasnaError
 from rasna.tune.settings import Settings, check_arguments
+from tests.messages import refuses
 
 DEFAULTS = {"sp": 0.8, "ab": 8, "wb": 8, "ib": 17, "chpad": True, "strategy": "auto"}
 
@@ -102,5 +103,9 @@ def test_what_is_no_plain_module_is_refused(model, message):
 
 
 def test_a_compiled_module_is_refused():
-    with pytest.raises(RasnaError, match="wrapped by torch.compile; tune the plain model first"):
+    with refuses(
+        RasnaError,
+        "tune: the model is wrapped by torch.compile; tune the plain model first and wrap it "
+        "afterwards",
+    ):
         check(torch.compile(nn.Conv2d(1, 1, 1)))

@@ -18,8 +18,10 @@ from torch import fx
 
 from . import floatgraph as fg
 from .context import REFERENCES, Context
-from .operators import BATCH, Value, find_handler
-from .problems import Problem, Problems, Refusal, remedy_for
+from .operators import BATCH, TAKES_CONSTANTS, Value, find_handler
+from .problems import Problem, Problems, Refusal, ended_before, remedy_for
+from .report import result_name
+from .samples import was_moved
 from .trace import Trace, trace_all
 from .until import Until, cut
 
@@ -119,6 +121,7 @@ def capture_all(
     """
     traced = cut(trace_all(model, len(samples), samples), model, until)
     walker = _Walker(model, traced, training)
+    walker.moved = {i for i, sample in enumerate(samples) if was_moved(sample)}
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
         return walker.walk([two_rows(sample) for sample in samples])
 
@@ -150,6 +153,7 @@ class _Walker:
         self.opaque: dict[str, tuple[list[str], torch.Tensor]] = {}
         self.made_by: dict[str, Problem] = {}  # Opaque nodes that refusals left
         self.sticky: list[Problem] = []  # problems that matter whatever the outputs need
+        self.moved: set[int] = set()  # 3-D samples that were given with their channels last
 
     def walk(self, samples: list[torch.Tensor]) -> Captured:
         """Execute everything; problems on which no output depends are forgotten."""
@@ -239,21 +243,51 @@ class _Walker:
             else:
                 known = self._checked(self._handle(node), real)
         except Refusal as refusal:
-            step.problem = self._refused(refusal)
+            step.problem = self._refused(refusal, node)
             known = self._opaque(node, real, step.problem)
         else:
             step.is_tensor = any(isinstance(leaf, Value) for leaf in _leaves(known))
         self.known[node.name], self.real[node.name] = known, real
         self._follow_inplace(node, versions)
 
-    def _refused(self, refusal: Refusal) -> Problem:
+    def _refused(self, refusal: Refusal, node: fx.Node) -> Problem:
         noted = self._noted_here()
         if noted is not None:
             return noted
         found = Problems()
-        found.add(self.context.where, refusal.what, refusal.remedy)
+        remedy = ended_before(refusal.remedy, self._ends(node))
+        found.add(self.context.where, refusal.what, remedy)
         self.problems.extend(found.found)
         return found.found[0]
+
+    def _ends(self, node: fx.Node) -> list[str] | None:
+        """Where the model has to end before ``node``: names for ``until``, none for inputs.
+
+        None where that is no remedy: something before it cannot be compiled either, or the model
+        is captured for training, as a whole.
+        """
+        names: dict[str, None] = {}
+        for source in node.all_input_nodes:
+            known = self.known[source.name]
+            values = [leaf for leaf in _leaves(known) if isinstance(leaf, Value)]
+            if not values:
+                continue
+            if self.context.training or self._opaque_before([v.name for v in values]):
+                return None
+            if source.op != "placeholder":
+                names[result_name(self.trace, source.name)] = None
+        return list(names)
+
+    def _opaque_before(self, names: list[str]) -> bool:
+        nodes, seen, waiting = self.context.graph.nodes, set(), list(names)
+        while waiting:
+            name = waiting.pop()
+            if isinstance(nodes[name].op, fg.Opaque):
+                return True
+            if name not in seen:
+                seen.add(name)
+                waiting += nodes[name].inputs
+        return False
 
     def _noted_here(self) -> Problem | None:
         """What the trace noted on the present line: of ``if x.sum() > 0`` one problem is enough."""
@@ -289,8 +323,24 @@ class _Walker:
             raise _NotComputable(
                 f"PyTorch cannot compute this for inputs of the shapes {', '.join(shapes)} "
                 f"({text[0]})",
-                "check the samples and channel_last",
+                self._other_layout(node, leaves) or "check the samples and channel_last",
             ) from error
+
+    def _other_layout(self, node: fx.Node, leaves: list) -> str:
+        """Which channel_last would fit, where a first Conv2d finds its channels elsewhere."""
+        module = self.root.get_submodule(str(node.target)) if node.op == "call_module" else None
+        if not isinstance(module, torch.nn.Conv2d) or leaves[0].dim() != 4:
+            return ""
+        if node.all_input_nodes[0].op != "placeholder" or self.context.training:
+            return ""
+        height, width = leaves[0].shape[2:]
+        if module.in_channels not in (height, width):
+            return ""
+        last = module.in_channels == width
+        return (
+            f"the {module.in_channels} channels that it needs come {'last' if last else 'second'} "
+            f"in the samples: pass channel_last={last}"
+        )
 
     def _handle(self, node: fx.Node) -> Any:
         """What the handler of the node makes of it."""
@@ -315,6 +365,13 @@ class _Walker:
             return self.context.real
         if handler is None:
             raise Refusal(f"{name} is not supported", remedy_for(name))
+        given = args[0] if args else kwargs.get("input")
+        if isinstance(given, REFERENCES) and handler not in TAKES_CONSTANTS:
+            raise Refusal(
+                f"{name} of a parameter or constant is not supported",
+                "compute it in __init__ and keep the result as a buffer, or give it a computed "
+                "tensor",
+            )
         if node.op != "call_module":
             return handler(self.context, *args, **kwargs)
         module = self.root.get_submodule(str(node.target))
@@ -350,7 +407,25 @@ class _Walker:
                     f"where {expected} and torch.float32 were expected, is not supported",
                     "please report this model",
                 )
+            self._check_channels(known)
         return known
+
+    def _check_channels(self, known: Value) -> None:
+        """Refuse samples with channels last where the model itself adds the channels."""
+        nodes = self.context.graph.nodes
+        if not isinstance(nodes[known.name].op, fg.Reshape):
+            return
+        source = nodes[nodes[known.name].inputs[0]]
+        if not isinstance(source.op, fg.Input) or source.op.index not in self.moved:
+            return
+        if known.shape == (1, *source.shape):
+            given = ", ".join(["batch", *map(str, source.shape[::-1])])
+            raise Refusal(
+                f"the model adds the channels of input {source.name} here, so that none can be "
+                f"last in its samples ({given})",
+                "pass channel_last=False to compile and to the runtime, which leaves the "
+                "dimensions in the order of the model",
+            )
 
     def _opaque(self, node: fx.Node, real: Any, problem: Problem | None) -> Any:
         """A stand-in for the result of what is not supported."""

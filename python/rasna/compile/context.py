@@ -9,7 +9,7 @@ import torch
 
 from . import floatgraph as fg
 from .operators import Value
-from .problems import Refusal, remedy_for
+from .problems import Refusal
 
 REFERENCES = (fg.Param, fg.Const, fg.Derived)
 
@@ -36,9 +36,6 @@ class Context:
         self, op: fg.FloatOp, inputs: Sequence[Value], shape: Sequence[int], suffix: str = ""
     ) -> Value:
         """Append a node named after the current FX node. shape: without the batch."""
-        for value in inputs:
-            if not isinstance(value, Value):
-                raise Refusal("an operation on constants only is not supported", remedy_for(""))
         name = self.graph.fresh_name(self.where.node + suffix)
         shape = tuple(int(n) for n in shape)
         self.graph.add(fg.Node(name, op, [v.name for v in inputs], shape, self.where))
@@ -58,4 +55,9 @@ class Context:
             return float(self.tensor(value))
         if isinstance(value, (int, float)):
             return float(value)
-        raise Refusal(f"{value!r} where a constant number is needed", "use a constant number")
+        constant = isinstance(value, REFERENCES)
+        given = f"a constant of shape {tuple(self.tensor(value).shape)}" if constant else str(value)
+        raise Refusal(
+            f"{given} where a number is needed is not supported",
+            "use a number, or a constant of one element",
+        )

@@ -289,7 +289,9 @@ class _Lowering:
                 self.settings.ib,
             )  # fmt: skip
         except OverflowError as error:
-            raise Refusal(str(error), "pool in two steps") from error
+            raise Refusal(
+                str(error), "make the map smaller first, as with nn.AvgPool2d(2)"
+            ) from error
         self._tensor(node, node.shape, self.types[node.name])
         self.quant.ops.append(
             qg.AvgPool(

@@ -2,62 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import CompileError
 from .floatgraph import Where
 
-SUPPORTED = (
-    "supported are Conv2d, Conv1d, Linear, BatchNorm, ReLU, ReLU6, Hardtanh, clamp, LeakyReLU, "
-    "PReLU, Hardsigmoid, max and average pooling, mean over H and W, cat, chunk and shuffles of "
-    "channels, nearest upsampling, pixel shuffle, flatten, Dropout, add, sub and scalar or "
-    "per-channel arithmetic"
-)
+OUTSIDE = "end the compiled model before it and apply it in PyTorch"
+"""The remedy for what stays in PyTorch; capture says where to end (:func:`ended_before`)."""
 
-_OUTSIDE = "end the compiled model before it and apply it in PyTorch"
-_RELU = "use ReLU or ReLU6 and fine-tune"
+AT_INPUT = "apply it to the input in PyTorch and compile what follows"
 
-# Remedies by lower-case name of a function, method or module.
+_RELU = "use nn.ReLU() or nn.ReLU6() in its place and fine-tune"
+_NORM = "use nn.BatchNorm2d, whose running statistics are constants, and train it again"
+_DTYPE = "leave it out: the compiler chooses the types of all tensors"
+_PADDING = "use the padding argument of the convolution"
+_NUMBER = "keep the computation on tensors"
+
+# Remedies by lower-case name of a function, method or module. Other names: OUTSIDE.
 _REMEDIES: dict[str, str] = {
     **dict.fromkeys(
-        ("sigmoid", "tanh", "softmax", "log_softmax", "logsoftmax", "softmax2d", "argmax",
-         "normalize", "topk", "softmin", "logsigmoid", "lstm", "gru", "rnn", "lstmcell", "grucell",
-         "multiheadattention", "scaled_dot_product_attention", "embedding", "matmul", "bmm",
-         "einsum", "bilinear", "exp", "log", "sqrt", "rsqrt", "pow", "square", "sin", "cos", "std",
-         "var", "norm", "sort", "argmin", "where", "grid_sample"),
-        _OUTSIDE,
-    ),
-    **dict.fromkeys(
-        ("gelu", "silu", "mish", "elu", "selu", "celu", "softplus", "rrelu"),
-        _RELU,
+        ("gelu", "silu", "mish", "elu", "selu", "celu", "softplus", "glu", "hardshrink"), _RELU
     ),
     "hardswish": f"it multiplies two computed values; {_RELU}",
+    "rrelu": "use nn.LeakyReLU((lower + upper) / 2), which it is in eval",
+    "softshrink": "use F.relu(x - lambd) - F.relu(-x - lambd)",
+    "abs": "use F.relu(x) + F.relu(-x)",
+    "absolute": "use F.relu(x) + F.relu(-x)",
+    "maximum": "use y + F.relu(x - y)",
+    "minimum": "use y - F.relu(y - x)",
+    "max": "use F.adaptive_max_pool2d(x, 1) for the largest value of every map, or "
+    "y + F.relu(x - y) for the larger one of two",
+    "min": "use -F.adaptive_max_pool2d(-x, 1) for the smallest value of every map, or "
+    "y - F.relu(y - x) for the smaller one of two",
+    "amax": "use F.adaptive_max_pool2d(x, 1), the largest value of every map",
+    "amin": "use -F.adaptive_max_pool2d(-x, 1), the smallest value of every map",
+    "sum": "use x.mean((2, 3)) times the number of pixels",
+    "square": "it multiplies two computed values; " + OUTSIDE,
+    "select": "use x[:, 2] for channel 2 and so on",
+    "unbind": "use x[:, 0], x[:, 1] and so on",
+    "roll": "use torch.cat([x[:, -1:], x[:, :-1]], 1) to roll the channels by 1",
+    **dict.fromkeys(
+        ("movedim", "moveaxis"),
+        "only channels can be moved; give and take channel-last arrays with channel_last=True "
+        "instead",
+    ),
+    **dict.fromkeys(
+        ("expand", "expand_as"), "use F.interpolate(x, size=(height, width)), which repeats pixels"
+    ),
+    **dict.fromkeys(
+        ("repeat", "tile"),
+        "use torch.cat([x, x], 1) for channels, and F.interpolate(x, size=(height, width)) where "
+        "the map is one pixel",
+    ),
+    "repeat_interleave": "use F.interpolate(x, scale_factor=2), which repeats pixels",
+    **dict.fromkeys(("half", "double", "bfloat16"), _DTYPE),
     **dict.fromkeys(
         ("convtranspose1d", "conv_transpose1d", "convtranspose2d", "conv_transpose2d"),
-        f"{_OUTSIDE}, or compile the parts before and after it separately",
+        "use nn.Upsample(scale_factor=2) and a convolution in its place and train it again, or "
+        + OUTSIDE,
     ),
     **dict.fromkeys(
         ("stack", "vstack", "dstack"), "join along the channels with torch.cat(…, 1)",
     ),
+    "pad": f"{_PADDING} or pooling behind it",
+    "zeropad1d": f"{_PADDING} behind it",
+    "zeropad2d": f"{_PADDING} behind it",
     **dict.fromkeys(
-        ("pad", "zeropad2d", "circularpad2d", "constantpad2d", "reflectionpad2d"),
-        "use the padding argument of the convolution or pooling behind it",
+        ("circularpad1d", "circularpad2d"),
+        f"{_PADDING} behind it, with padding_mode='circular'",
+    ),
+    **dict.fromkeys(
+        ("constantpad1d", "constantpad2d", "reflectionpad1d", "reflectionpad2d",
+         "replicationpad1d", "replicationpad2d"),
+        f"{_PADDING} behind it, which pads with zeros, and fine-tune",
     ),
     **dict.fromkeys(
         ("groupnorm", "layernorm", "instancenorm2d", "group_norm", "layer_norm",
-         "instance_norm", "localresponsenorm"),
-        "use BatchNorm2d, whose running statistics are constants",
+         "instance_norm", "localresponsenorm", "local_response_norm"),
+        _NORM,
     ),
-    "item": "keep the computation on tensors",
-    "tolist": "keep the computation on tensors",
-    "numpy": "keep the computation on tensors",
+    **dict.fromkeys(("item", "tolist", "numpy"), _NUMBER),
 }
 
 
 def remedy_for(name: str) -> str:
     """What to do instead of the operation ``name``."""
-    return _REMEDIES.get(name.lower(), SUPPORTED)
+    return _REMEDIES.get(name.lower().strip("_"), OUTSIDE)
+
+
+def ended_before(remedy: str, until: Sequence[str] | None) -> str:
+    """A remedy whose OUTSIDE names the place.
+
+    until: what to pass as ``until=`` so that the model ends there; none if only inputs of the
+    model come before it; None where it is not known.
+    """
+    if until is None:
+        return remedy
+    if not until:
+        return remedy.replace(OUTSIDE, AT_INPUT)
+    name = repr(until[0]) if len(until) == 1 else repr(list(until))
+    place = f"end the compiled model before it, until={name}, and apply it in PyTorch"
+    return remedy.replace(OUTSIDE, place)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..graph import FixedPoint, Requant
 FRAC_LIMIT = 120  # fraction bits lie in +-FRAC_LIMIT: float32 has no finer or larger values
 CANDIDATES = 4  # scales that are compared: the largest without clipping and 3 finer ones
 FULL_RANGE_CANDIDATES = 9  # scales of weights by the largest weight, in steps of 2**(1/4)
-BLOCK = 1 << 16  # values that are compared at a time: they stay in the cache
+BLOCK = 1 << 15  # values compared at a time: in the cache, and so few that PyTorch takes one thread
 MAX_BIAS = 2**30  # accumulators start below it; the sum of products has the rest of int32
 MAX_ACC = 2**31 - 1
 MAX_MULTIPLIER = 32767

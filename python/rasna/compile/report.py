@@ -168,20 +168,20 @@ def _ends(captured: Captured, part: set[str]) -> tuple[tuple[str, ...], set[str]
     outside: set[str] = set()
     for end in ends:
         source, passed = end, set()
-        while source in part and _name(captured.trace, source) == source:
+        while source in part and result_name(captured.trace, source) == source:
             node = captured.graph.nodes.get(source)
             if node is None or type(node.op).__name__ != "Reshape":
                 break
             passed.add(source)
             source = captured.steps[source].inputs[0]
-        if source in part and _name(captured.trace, source) != source:
+        if source in part and result_name(captured.trace, source) != source:
             outside |= passed
             end = source
-        names[_name(captured.trace, end)] = None
+        names[result_name(captured.trace, end)] = None
     return (tuple(names) if len(names) <= MAX_UNTIL else ()), outside
 
 
-def _name(trace: Trace, node: str) -> str:
+def result_name(trace: Trace, node: str) -> str:
     """The outermost module that is called once and whose result is the node, or the node."""
     for path, calls in sorted(trace.results.items(), key=lambda item: item[0].count(".")):
         result = calls[0].result

@@ -129,6 +129,11 @@ def holds_bytes(tensor: torch.Tensor) -> bool:
     return getattr(tensor, "_rasna_bytes", False)
 
 
+def was_moved(tensor: torch.Tensor) -> bool:
+    """Whether a 3-D sample was given with its last dimension as channels."""
+    return getattr(tensor, "_rasna_moved", False)
+
+
 def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
     name = f"sample {index}"
     if not isinstance(sample, torch.Tensor):
@@ -153,7 +158,8 @@ def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
     if 0 in tensor.shape:
         raise RasnaValueError(f"{name} is empty, its shape is {tuple(tensor.shape)}")
     tensor = tensor.to(torch.float32)
-    if tensor.dim() > 2 and channel_last:
+    moved = tensor.dim() > 2 and bool(channel_last)
+    if moved:
         tensor = tensor.movedim(-1, 1)
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
@@ -162,4 +168,5 @@ def _check_sample(index: int, sample: Any, channel_last: bool) -> torch.Tensor:
         )
     # A map of one channel counts as contiguous with strange strides, too; view() then fails.
     tensor = tensor.clone(memory_format=torch.contiguous_format)
+    tensor._rasna_moved = moved and tensor.dim() == 3  # type: ignore[attr-defined]
     return mark_bytes(tensor, sample.dtype)

@@ -105,16 +105,16 @@ def load(path: str | os.PathLike[str]) -> Program:
     try:
         with open(source, "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
-            if size_bytes > MAX_FILE_BYTES:
-                raise RasnaFileError(
-                    f"{source}: has {size_bytes:,} bytes; a .rasna file has at most "
-                    f"{MAX_FILE_BYTES:,}"
-                )
-            data = file.read(size_bytes + 1)  # a count that fits 32-bit Python as well
+            # a count that fits 32-bit Python as well
+            data = file.read(size_bytes + 1) if size_bytes <= MAX_FILE_BYTES else b""
     except OSError as error:
         raise RasnaFileError(f"{source}: {_open_problem(error)}") from error
     except ValueError as error:  # a zero byte in the name
         raise RasnaFileError(f"{source!r}: is not a file name: {error}") from error
+    if size_bytes > MAX_FILE_BYTES:
+        raise RasnaFileError(
+            f"{source}: has {size_bytes:,} bytes; a .rasna file has at most {MAX_FILE_BYTES:,}"
+        )
     return program_from_bytes(data, source)
 
 

@@ -101,9 +101,10 @@ class _Reader:
         self.values = values
 
     def error(self, name: str, needed: str) -> RasnaFileError:
-        given = repr(self.values.get(name, "nothing"))
-        given = given if len(given) <= 60 else given[:57] + "..."
-        return RasnaFileError(f"{self.source}: {self.where}: {name} must be {needed}, is {given}")
+        text = repr(self.values[name]) if name in self.values else ""
+        text = text if len(text) <= 60 else text[:57] + "..."
+        given = f"is {text}" if text else "it is missing"
+        return RasnaFileError(f"{self.source}: {self.where}: {name} must be {needed}, {given}")
 
     def integer(self, name: str, lo: int, hi: int) -> int:
         value = self.values.get(name)

@@ -18,7 +18,7 @@ from rasna.isa import Opcode
 
 from .emitter import Emitter
 from .geometry import Geometry, Region, ceil_div, plain_slot, row_words
-from .memory import FirstFit
+from .memory import FirstFit, more_room
 from .plan import Limits
 from .source import HostTensor, RowWindow, SourceLoader, destination_fields
 from .taps import Channels, Table, emit_taps, ones
@@ -78,11 +78,13 @@ class AverageLowering:
             n = min(channels, rounds * t.slices, room // (each + held))
             if n >= 1:
                 return n, hold
+        needed = 8 + each + (0 if resident else row_words(width))
         raise CompileError(
             f"{self.op.name}: average pooling from {height}x{width} to "
-            f"{self.out.shape[1]}x{self.out.shape[2]} needs {each + row_words(width)} words of map "
-            f"memory and {self.most_parts} accumulator tiles in every slice, target {t.name} has "
-            f"{self.limits.budget} and {t.acc_tiles}; use a smaller output or a larger target"
+            f"{self.out.shape[1]}x{self.out.shape[2]} needs {needed} words of map memory and "
+            f"{self.most_parts} accumulator tiles in every slice, target {t.name} has "
+            f"{self.limits.budget} and {t.acc_tiles}; "
+            f"{more_room(t, needed, num_tiles=self.most_parts)}"
         )
 
     def run(self) -> None:

@@ -14,7 +14,8 @@ from rasna.targets import Target
 from .average_lower import AverageLowering
 from .emitter import Emitter
 from .geometry import Geometry, Region, row_words
-from .memory import FirstFit, OutOfMap
+from .join import Join, find_joins, view
+from .memory import FirstFit, OutOfMap, more_room
 from .plan import Limits, Planner, plan_window
 from .residency import (
     Resident,
@@ -48,16 +49,26 @@ class Image:
 
 @dataclass
 class _Lifetime:
-    """Host tensors that a tensor lives in, and the number of its last reader."""
+    """Host tensors that a tensor lives in, and the number of its last reader.
+
+    is_view: ``scratch`` is a part of another tensor's, which frees it.
+    """
 
     hosts: list[HostTensor] = field(default_factory=list)
     scratch: HostTensor | None = None
+    is_view: bool = False
     last_use: int = -1
 
 
 class Builder:
-    def __init__(self, graph: QuantGraph, target: Target) -> None:
-        self.graph, self.target = graph, target
+    """Builds one image.
+
+    copies: a joined tensor that the map memory could hold is copied together there instead of
+    being written in place in host memory.
+    """
+
+    def __init__(self, graph: QuantGraph, target: Target, copies: bool = False) -> None:
+        self.graph, self.target, self.copies = graph, target, copies
         self.emitter = Emitter(target)
         self.map = FirstFit(target.map_words)
         self.guard = self.map.allocate(1)  # masked vectors may reach a few bytes below a region
@@ -68,6 +79,9 @@ class Builder:
         self.loader = SourceLoader(self.emitter, self.map)
         self.estimates: dict[tuple[int, int], int | None] = {}
         self.windows = [window_of(op, graph.tensors) for op in graph.ops]
+        self.joins = find_joins(graph)
+        self.joined: dict[str, Join] = {}  # an input that is written in place, and where
+        self.stored: dict[str, list[HostTensor]] = {}  # every place of what joins write
 
     def build(self) -> Image:
         inputs = self._place_ports(self.graph.inputs, isa.Segment.INPUT)
@@ -75,6 +89,7 @@ class Builder:
         for number, op in enumerate(self.graph.ops):
             for name in op.inputs:
                 self.live[name].last_use = number
+        self._choose_joins()
         self._copy_inputs()
         for number, op in enumerate(self.graph.ops):
             self._lower(number, op)
@@ -119,9 +134,89 @@ class Builder:
         except OutOfMap as e:
             raise CompileError(
                 f"{name}: copying one row needs {e.needed_words} words of map memory in every "
-                f"slice, target {self.target.name} has {e.free_words} left; use narrower maps or "
-                "a larger target"
+                f"slice, target {self.target.name} has {e.free_words} left; "
+                f"{more_room(self.target, e.needed_words)}"
             ) from None
+
+    # Joins ------------------------------------------------------------------------------
+
+    def _choose_joins(self) -> None:
+        """Keep the joins that are written in place, and say which tensor is part of which."""
+        for name, join in reversed(list(self.joins.items())):
+            readers = self._readers(name, join.number)
+            outputs = any(p.tensor == name for p in self.graph.outputs)
+            needed = readers or outputs or name in self.joined
+            if not needed or self.copies and self.could_stay(name, readers):
+                del self.joins[name]
+                continue
+            self.joined.update(dict.fromkeys(join.parts, join))
+        for name, join in self.joins.items():  # what is joined may be read longer than the result
+            uses = [self.live[n].last_use for n in (name, *join.parts)]
+            self.live[name].last_use = max(uses)
+
+    def _held_by(self, names: list[str]) -> set[str]:
+        """Tensors, and those in whose memory they lie."""
+        held = set(names)
+        for name in names:
+            while name in self.joined:
+                name = self.joined[name].op.output
+                held.add(name)
+        return held
+
+    def has_choice(self) -> bool:
+        """Whether some join could lie in the map memory, too."""
+        return any(self.could_stay(n, self._readers(n, j.number)) for n, j in self.joins.items())
+
+    def could_stay(self, name: str, readers: list[int]) -> bool:
+        """Whether the map memory could hold a tensor for its next reader."""
+        if not readers:
+            return False
+        consumer, tensor = self.graph.ops[readers[0]], self.graph.tensors[name]
+        wanted = wanted_geometries(consumer, self.windows[readers[0]], tensor, self.target, [])
+        most = self.target.map_words - 1 - FIXED_WORDS
+        return any(g.region_words(tensor.shape[0]) <= most for g in wanted)
+
+    def _readers(self, name: str, number: int) -> list[int]:
+        """Operations behind ``number`` that read a tensor, other than the join that it is in."""
+        join = self.joined.get(name)
+        return [
+            i for i in range(number + 1, len(self.graph.ops))
+            if name in self.graph.ops[i].inputs
+            and not (join is not None and join.number == i and name not in join.copied)
+        ]
+
+    def _join_hosts(self, name: str, number: int) -> list[HostTensor]:
+        """Every place in host memory that a tensor of a join has to be written to.
+
+        They are chosen when its first part is made, and lie in those of the next join.
+        """
+        if name not in self.stored:
+            live, join = self.live[name], self.joined.get(name)
+            hosts = [h for h in live.hosts if h.segment == isa.Segment.OUTPUT]
+            count = self.graph.tensors[name].shape[0]
+            if join is not None:
+                first = join.parts[name]
+                hosts += [view(h, first, count) for h in self._join_hosts(join.op.output, number)]
+                live.scratch = next((h for h in hosts if h.segment == isa.Segment.SCRATCH), None)
+                live.is_view = live.scratch is not None
+            if name in self.joins and live.scratch is None:
+                if self._readers(name, self.joins[name].number):
+                    hosts.append(self._scratch(name))
+            self.stored[name] = hosts
+        return self.stored[name]
+
+    def _join(self, number: int, op: Select) -> str:
+        """Copy the channels of a join that nobody has written in place."""
+        join, hosts = self.joins[op.output], self._join_hosts(op.output, number)
+        for first, rest in join.rest:
+            self._make_room(rest, None, self._places(rest, None))
+            places = self._places(rest, None)
+            limits = Limits(self.map.largest_gap(), self._geometry(places, rest.inputs[0]), False)
+            places = {n: p if isinstance(p, Region) else self._source(n) for n, p in places.items()}
+            sink = Sink([view(h, first, len(rest.channels)) for h in hosts])
+            self._run(rest, None, places, sink, limits, self.graph.tensors)
+        written = len(op.channels) - sum(len(rest.channels) for _, rest in join.rest)
+        return f"{written} of {len(op.channels)} channels in place"
 
     # Host memory ------------------------------------------------------------------------
 
@@ -155,10 +250,12 @@ class Builder:
         start = len(self.emitter)
         live = self.live[op.output]
         outputs = [h for h in live.hosts if h.segment == isa.Segment.OUTPUT]
+        if op.output in self.joined or op.output in self.joins:
+            outputs = self._join_hosts(op.output, number)
         if outputs or live.last_use > number:
             mapping = self._emit(number, op, outputs)
             self._record(op.name, type(op).__name__, op.inputs, op.output, start, mapping, op)
-        for name in set(op.inputs):
+        for name in self._held_by(op.inputs):
             if self.live[name].last_use == number:
                 self._drop(name)
 
@@ -166,7 +263,7 @@ class Builder:
         """Free what a tensor that nobody reads any more occupies."""
         if name in self.resident:
             self.map.release(self.resident.pop(name).block)
-        if self.live[name].scratch is not None:
+        if self.live[name].scratch is not None and not self.live[name].is_view:
             self.scratch.release(self.live[name].scratch.addr)
 
     def _emit(self, number: int, op: AnyOp, outputs: list[HostTensor]) -> str:
@@ -175,19 +272,22 @@ class Builder:
         except OutOfMap as e:
             raise CompileError(
                 f"{op.name}: {e.needed_words} words of map memory are needed at once in every "
-                f"slice, target {self.target.name} has {e.free_words} left; use a smaller layer "
-                "or a larger target"
+                f"slice, target {self.target.name} has {e.free_words} left; "
+                f"{more_room(self.target, e.needed_words)}"
             ) from None
 
     def _emit_with_residents(self, number: int, op: AnyOp, outputs: list[HostTensor]) -> str:
+        if op.output in self.joins:
+            return self._join(number, op)
         tensors = self.graph.tensors
         window = self.windows[number]
         places = self._places(op, window)
         self._make_room(op, window, places)
         places = self._places(op, window)
         sink = self._keep(number, op, window, places) or Sink(list(outputs))
-        if sink.region is None and self.live[op.output].last_use > number:
-            sink.hosts.append(self._scratch(op.output))
+        if sink.region is None and self._readers(op.output, number):
+            if self.live[op.output].scratch is None:
+                sink.hosts.append(self._scratch(op.output))
         limits = Limits(
             self.map.largest_gap(), self._geometry(places, op.inputs[0]), sink.region is not None
         )
@@ -289,8 +389,7 @@ class Builder:
         """Allocate the result in the map memory if that pays; None if it goes to the host."""
         name = op.output
         tensor = self.graph.tensors[name]
-        readers = [i for i in range(number + 1, len(self.graph.ops))
-                   if name in self.graph.ops[i].inputs]
+        readers = self._readers(name, number)
         if not readers:
             return None
         best = None
@@ -408,5 +507,12 @@ class Builder:
 
 
 def build_image(graph: QuantGraph, target: Target) -> Image:
-    """Lower a quantised graph for a target. Raises CompileError when a layer cannot fit."""
-    return Builder(graph, target).build()
+    """Lower a quantised graph for a target. Raises CompileError when a layer cannot fit.
+
+    Where joins have a choice, the image with fewer estimated cycles is taken.
+    """
+    builder = Builder(graph, target)
+    image = builder.build()
+    if builder.has_choice():
+        image = min(image, Builder(graph, target, copies=True).build(), key=lambda i: i.cycles)
+    return image

@@ -4,6 +4,22 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from rasna.targets import TARGETS, Target
+
+
+def more_room(target: Target, num_words: int, what: str = "maps", num_tiles: int = 0) -> str:
+    """The remedy where so many words of map memory are needed: which target has them.
+
+    num_tiles: accumulator tiles that are needed too; 0 where they do not matter.
+    """
+    for other in TARGETS.values():
+        larger = other.map_words > target.map_words or other.acc_tiles > target.acc_tiles
+        if larger and other.map_words > num_words and other.acc_tiles >= num_tiles:
+            tiles = f" and {other.acc_tiles}" if num_tiles else ""
+            room = f"{other.map_words - 1}{tiles}"
+            return f"use narrower {what}, or target={other.name!r}, which has {room}"
+    return f"use narrower {what}: no target has as many"
+
 
 class OutOfMap(Exception):
     """The map memory is too small for a request; carries the numbers for the message."""

@@ -16,6 +16,7 @@ from rasna.errors import CompileError
 from rasna.targets import Target
 
 from .geometry import Geometry, ceil_div, row_words
+from .memory import more_room
 from .window import Window
 
 FIXED_CYCLES = 60  # start and drain of an instruction, for comparing plans only
@@ -226,10 +227,25 @@ def plan_window(window: Window, target: Target, limits: Limits) -> Plan:
     plan = Planner(window, target, limits).best()
     if plan is not None:
         return plan
-    g = window.geometry(1, 1)
-    needed = g.region_words(1) + window.tile_words
-    raise CompileError(
-        f"{window.name}: one output row needs {needed} words of map memory in every slice "
-        f"({g.local_rows} input rows of {g.slot.num_words} words and {window.tile_words} output "
-        f"words), target {target.name} has {limits.budget}; use narrower inputs or a larger target"
+    raise CompileError(_too_large(window, target, limits))
+
+
+def _too_large(w: Window, target: Target, limits: Limits) -> str:
+    """The message with the words of the smallest tile: one row of one channel, as in _chunks."""
+    g = w.geometry(1, 1)
+    parting = 2 + g.local_rows * row_words(w.source.shape[2]) if w.stride[1] > 1 else 0
+    around = g.slot.lead_words + g.trail_words + 2
+    output = 0 if limits.writes_resident else w.tile_words
+    if w.group_channels == 1:  # parted before there is an output: one place serves both
+        parting, output = (parting, 0) if parting > output else (0, output)
+    parts = [f"{g.local_rows} input rows of {g.slot.num_words} words"]
+    if output:
+        parts.append(f"{output} output words")
+    if parting:
+        parts.append(f"{parting} to part the columns by the stride of {w.stride[1]}")
+    needed = g.channel_words + output + parting + around
+    listed = ", ".join([*parts, f"{around} around them"])
+    return (
+        f"{w.name}: one output row needs {needed} words of map memory in every slice ({listed}), "
+        f"target {target.name} has {limits.budget}; {more_room(target, needed, 'inputs')}"
     )

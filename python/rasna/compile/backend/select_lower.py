@@ -18,7 +18,7 @@ from rasna.graph import Requant, Select, Tensor
 
 from .emitter import Emitter
 from .geometry import Geometry, Region, ceil_div, plain_slot
-from .memory import FirstFit
+from .memory import FirstFit, more_room
 from .plan import Limits
 from .source import HostTensor, RowWindow, SourceLoader, destination_fields
 from .taps import Channels, Table, emit_taps, ones
@@ -139,8 +139,8 @@ class SelectLowering:
             raise CompileError(
                 f"{self.op.name}: one row of an output channel and of the channels it is made of "
                 f"needs {FIXED_WORDS + each} words of map memory in every slice, target "
-                f"{self.emitter.target.name} has {self.limits.budget}; use narrower maps or a "
-                "larger target"
+                f"{self.emitter.target.name} has {self.limits.budget}; "
+                f"{more_room(self.emitter.target, FIXED_WORDS + each)}"
             )
         return min(step, len(self.channels))
 

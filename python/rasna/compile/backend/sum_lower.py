@@ -15,7 +15,7 @@ from rasna.isa import Opcode
 
 from .emitter import Emitter
 from .geometry import Geometry, Region, ceil_div, plain_slot
-from .memory import FirstFit
+from .memory import FirstFit, more_room
 from .plan import Limits
 from .source import HostTensor, RowWindow, SourceLoader, destination_fields
 from .taps import Channels, Table, TapLists, emit_taps
@@ -82,8 +82,8 @@ class SumLowering:
             raise CompileError(
                 f"{self.op.name}: one row of each of {len(self.inputs)} operands and the result "
                 f"needs {fixed + each} words of map memory in every slice, target "
-                f"{self.emitter.target.name} has {self.limits.budget}; use narrower maps or a "
-                "larger target"
+                f"{self.emitter.target.name} has {self.limits.budget}; "
+                f"{more_room(self.emitter.target, fixed + each)}"
             )
         return min(step, self.out.shape[0])
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .. import floatgraph as fg
-from ..problems import Refusal
+from ..problems import OUTSIDE, Refusal
 from .registry import Value, describe, register
 
 
@@ -66,7 +66,8 @@ def _scaled(constant: Any, factor: float) -> Any:
 
 
 @register(
-    [operator.add, operator.iadd, torch.add], ["add", "add_", "__add__", "__radd__", "__iadd__"]
+    [operator.add, operator.iadd, torch.add], ["add", "add_", "__add__", "__radd__", "__iadd__"],
+    constants=True,
 )
 def add(ctx, input, other, *, alpha=1, out=None):
     """input + alpha * other."""
@@ -81,6 +82,7 @@ def add(ctx, input, other, *, alpha=1, out=None):
 @register(
     [operator.sub, operator.isub, torch.sub, torch.subtract],
     ["sub", "sub_", "subtract", "__sub__", "__isub__"],
+    constants=True,
 )
 def sub(ctx, input, other, *, alpha=1, out=None):
     """input - alpha * other."""
@@ -92,7 +94,7 @@ def sub(ctx, input, other, *, alpha=1, out=None):
     return _affine(ctx, other, ("mul", alpha), ("rsub", input))
 
 
-@register([torch.rsub], ["__rsub__"])
+@register([torch.rsub], ["__rsub__"], constants=True)
 def rsub(ctx, input, other, *, alpha=1):
     """other - alpha * input."""
     return sub(ctx, other, input, alpha=alpha)
@@ -101,13 +103,14 @@ def rsub(ctx, input, other, *, alpha=1):
 @register(
     [operator.mul, operator.imul, torch.mul, torch.multiply],
     ["mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__"],
+    constants=True,
 )
 def mul(ctx, input, other, *, out=None):
     """input * other, one of them constant."""
     if isinstance(input, Value) and isinstance(other, Value):
         raise Refusal(
             "the product of two computed tensors is not supported",
-            "multiply by constants only, or end the compiled model before it",
+            f"multiply by constants only, or {OUTSIDE}",
         )
     x, constant = (input, other) if isinstance(input, Value) else (other, input)
     return _affine(ctx, x, ("mul", constant))
@@ -116,21 +119,23 @@ def mul(ctx, input, other, *, out=None):
 @register(
     [operator.truediv, operator.itruediv, torch.div, torch.true_divide, torch.divide],
     ["div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__"],
+    constants=True,
 )
 def div(ctx, input, other, *, rounding_mode=None, out=None):
     """input / other with a constant divisor."""
     if rounding_mode is not None:
         raise Refusal(
-            f"div with rounding_mode={rounding_mode!r} is not supported", "divide without rounding"
+            f"div with rounding_mode={rounding_mode!r} is not supported",
+            f"divide without rounding, or {OUTSIDE}",
         )
     if isinstance(other, Value):
         raise Refusal(
             "division by a computed tensor is not supported",
-            "divide by constants only, or end the compiled model before it",
+            f"divide by constants only, or {OUTSIDE}",
         )
     values = ctx.tensor(other) if not isinstance(other, (int, float)) else torch.tensor(other)
     if bool((values == 0).any()):
-        raise Refusal("division by zero is not supported", "check the constant")
+        raise Refusal("division by zero is not supported", "divide by a number that is not 0")
     return _affine(ctx, input, ("div", other))
 
 

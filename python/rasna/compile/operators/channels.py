@@ -63,7 +63,10 @@ def index_select(ctx, input, dim, index):
     """torch.index_select along the channels with constant numbers."""
     check_dimension(input, dim, "index_select")
     if isinstance(index, Value):
-        raise Refusal("index_select with a computed index is not supported", "use a constant")
+        raise Refusal(
+            "index_select with a computed index is not supported",
+            "use a constant tensor, as a buffer of the module",
+        )
     return pick(ctx, input, ctx.tensor(index).numpy() % input.shape[0])
 
 

@@ -17,7 +17,10 @@ from .registry import Value, register, register_module
 def clamp(ctx, input, min=None, max=None):
     """torch.clamp with scalar bounds; where min > max everything becomes max."""
     if isinstance(min, Value) or isinstance(max, Value):
-        raise Refusal("clamp with computed bounds is not supported", "use constant bounds")
+        raise Refusal(
+            "clamp with computed bounds is not supported",
+            "use numbers, or tensors of one element that are constants of the module",
+        )
     hi = math.inf if max is None else ctx.number(max)
     lo = -math.inf if min is None else ctx.number(min)
     return ctx.add(fg.Clamp((lo if lo < hi else hi, hi)), [input], input.shape)
@@ -89,9 +92,10 @@ def dropout_module(ctx, module, path, input):
 def unchanged(ctx, input, *args, **kwargs):
     """Calls that give the same float32 values."""
     if ctx.real.dtype != torch.float32:
-        raise Refusal(f"a conversion to {ctx.real.dtype} is not supported", "remove it")
-    if not isinstance(input, Value):
-        raise Refusal("a conversion like this is not supported", "remove it")
+        raise Refusal(
+            f"a conversion to {ctx.real.dtype} is not supported",
+            "leave it out: the compiler chooses the types of all tensors",
+        )
     return input
 
 

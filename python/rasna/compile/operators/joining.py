@@ -13,7 +13,7 @@ from .registry import Value, describe, register
 _AXES = {0: "the batch", 2: "the height", 3: "the width"}
 
 
-@register([torch.cat, torch.concat, torch.concatenate])
+@register([torch.cat, torch.concat, torch.concatenate], constants=True)
 def cat(ctx, tensors, dim: Any = 0, *, axis: Any = None):
     """torch.cat along dimension 1: channels of maps or sequences, features of vectors."""
     items = list(tensors)
@@ -37,7 +37,7 @@ def cat(ctx, tensors, dim: Any = 0, *, axis: Any = None):
     return ctx.add(fg.Concat(), items, (count, *items[0].shape[1:]))
 
 
-@register([torch.hstack])
+@register([torch.hstack], constants=True)
 def hstack(ctx, tensors):
     """torch.hstack, which is cat along dimension 1."""
     return cat(ctx, tensors, 1)

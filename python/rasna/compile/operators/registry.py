@@ -12,6 +12,7 @@ from torch import fx
 FUNCTIONS: dict[Callable, Callable] = {}
 METHODS: dict[str, Callable] = {}
 MODULES: dict[type, Callable] = {}
+TAKES_CONSTANTS: set[Callable] = set()  # as first argument, beside a computed tensor
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,17 @@ class _Batch:
 BATCH = _Batch()
 
 
-def register(functions: Iterable[Callable] = (), methods: Iterable[str] = ()) -> Callable:
-    """Decorator: the handler serves these functions and these tensor methods."""
+def register(
+    functions: Iterable[Callable] = (), methods: Iterable[str] = (), constants: bool = False
+) -> Callable:
+    """Decorator: the handler serves these functions and these tensor methods.
+
+    constants: its first argument may be a parameter or constant.
+    """
 
     def decorate(handler: Callable) -> Callable:
+        if constants:
+            TAKES_CONSTANTS.add(handler)
         FUNCTIONS.update(dict.fromkeys(functions, handler))
         METHODS.update(dict.fromkeys(methods, handler))
         return handler

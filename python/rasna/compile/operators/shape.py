@@ -122,8 +122,9 @@ def _numbers(ctx, item: Any, count: int) -> np.ndarray:
         found = np.arange(count)[np.asarray(item)]
         if found.ndim <= 1:
             return found
+    what = "a computed tensor" if isinstance(item, Value) else item
     raise Refusal(
-        f"indexing channels with {item} is not supported", "use a constant slice, number or list"
+        f"indexing channels with {what} is not supported", "use a constant slice, number or list"
     )
 
 
@@ -149,4 +150,7 @@ def attribute(ctx, input, name, *default):
         return input
     if name in ("ndim", "dtype", "device", "is_cuda", "requires_grad", "is_quantized"):
         return ctx.real
-    raise Refusal(f"the attribute {name} of a tensor is not supported", "use a constant instead")
+    remedy = "keep it as a constant of the module"
+    if name in ("T", "mT", "H", "mH"):
+        remedy = "only channels can be moved; exchange height and width of the samples instead"
+    raise Refusal(f"the attribute {name} of a tensor is not supported", remedy)
