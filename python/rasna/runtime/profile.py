@@ -55,11 +55,14 @@ class Profile:
         width = max(len(layer.name) for layer in (*self.layers, total))
         lines = [f"{'layer':{width}}  operation  instr.   estimated    measured  difference"]
         for layer in (*self.layers, total):
-            difference = 100 * (layer.measured / layer.estimated - 1)
-            lines.append(
+            difference = ""  # a join that copies nothing has no instruction and takes no cycle
+            if layer.estimated:
+                difference = f"{100 * (layer.measured / layer.estimated - 1):+9.1f}%"
+            row = (
                 f"{layer.name:{width}}  {layer.operation:9}  {layer.num_instructions:6}  "
-                f"{layer.estimated:10,}  {layer.measured:10,}  {difference:+9.1f}%"
+                f"{layer.estimated:10,}  {layer.measured:10,}  {difference}"
             )
+            lines.append(row.rstrip())
         clock = get_target(self.target).clock_mhz
         lines.append(f"{self.measured / clock / 1000:.3f} ms at the {clock} MHz of {self.target}")
         return "\n".join(lines)
