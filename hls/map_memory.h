@@ -129,10 +129,11 @@ struct Place {
 inline Place place_row(int32_t row, uint16_t word, StripeOrigin origin, const Destination &d) {
   const int32_t straight = narrow_row(row + origin.rows);
   const bool wraps = d.circular && straight >= (int32_t)d.height;
-  const int32_t local = wraps ? straight - (int32_t)d.height : straight;
+  // local rows from 0 on: of a row that wraps the height is not taken off, but added to the limit
+  const int32_t limit = (int32_t)d.height + (int32_t)d.local_rows;
   const uint16_t back = (uint16_t)((uint32_t)d.height * (uint32_t)d.row_step);
   Place place;
-  place.stored = local >= 0 && local < (int32_t)d.local_rows;
+  place.stored = wraps ? straight < limit : (uint32_t)straight < (uint32_t)d.local_rows;
   place.word = (uint16_t)(word + origin.words - (wraps ? back : (uint16_t)0));
   return place;
 }

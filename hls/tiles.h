@@ -103,6 +103,14 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
     events_of(e, at, drain, busy);
     const StepControl step = step_control<T>(at, job, e);
     const uint16_t longest = loader.longest;
+    // A round starts when nothing is left to be taken: with what was there before this cycle.
+    // Without lists `next` stays 0: a source from 0 on, and no code.
+    SliceChannel channels[T::slices];
+#pragma HLS array_partition variable=channels complete
+    for (int s = 0; s < T::slices; s++) {
+#pragma HLS unroll
+      channels[s] = e.round_starts ? next[s] : slices[s].channel;
+    }
     if (busy) {
       const uint64_t word = words.read();
       loader_take<T>(loader, word, job.stripes_log2, job.list_shared, next, list_mem, record_mem);
@@ -141,10 +149,7 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
       const bool move_writes = step.active && tap.entry.last != 0;
       write_bank<T>(map_mem[s], job.is_move ? move_writes : out.enable && place.stored,
                     job.is_move ? move_word : place.word, slices[s].moved);
-      if (e.round_starts) {
-        const SliceChannel every = {0, job.table_entries};
-        slices[s].channel = job.is_taps ? next[s] : every;
-      }
+      slices[s].channel = channels[s];
     }
     if (e.tile_ends) {
       drain_begin(drain, at.round_words, at.round, at.acc_index, at.tile);
