@@ -94,7 +94,7 @@ rtl: preflight-hlsc $(STAMPS)/venv ## compile hls/ to SystemVerilog, build/rtl/<
 	$(PY) scripts/build_rtl.py --target $(TARGET) --verilog
 
 .PHONY: area
-area: preflight-hlsc $(STAMPS)/area ## LUTs, registers, DSP48s and block RAMs of TARGET by Yosys (4 minutes for tiny, an hour for pynq-z2)
+area: preflight-hlsc $(STAMPS)/area ## LUTs, registers, DSP48s and block RAMs of TARGET by Yosys (2 minutes for tiny, 10 for pynq-z2)
 	$(PY) scripts/area.py --target $(TARGET)
 
 .PHONY: fuzz-rtl
