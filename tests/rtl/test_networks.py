@@ -1,4 +1,4 @@
-"""200 random networks on the RTL of `tiny`, under random stalls: every output word is equal."""
+"""700 random networks on the RTL of `tiny`, under random stalls: every output word is equal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import pytest
 import rtl_networks
 
-COUNT = int(os.environ.get("RASNA_NETWORKS_RTL", "200"))
+COUNT = int(os.environ.get("RASNA_NETWORKS_RTL", "700"))
 SEED = int(os.environ.get("RASNA_SEED", "0"))
 
 
@@ -19,15 +19,18 @@ def results(rtl_path):
 
 
 def test_every_network_gives_the_bits_of_pytorch_and_golden(results):
-    wrong = [f"seed {r.seed}: {r.failure}" for r in results if r.failure]
+    wrong = [f"seed {r.seed}: {r.failure}" for r in results if r.failure and not r.refused]
+    refused = [f"seed {r.seed}: {r.failure}" for r in results if r.refused]
     assert len(results) == COUNT > 0
     assert not wrong, "\n".join(wrong)
+    # tiny has no room for some; the message that says so has tests of its own
+    assert len(refused) <= COUNT // 100, "\n".join(refused)
 
 
 def test_the_networks_cover_what_the_machine_can_do(results, capsys):
     table = rtl_networks.coverage(results)
     with capsys.disabled():
         print("\n" + "\n".join(f"  {name:28} {number:6}" for name, number in table.items()))
-    least = COUNT // 50
+    least = COUNT // 35
     thin = {name: number for name, number in table.items() if number < least}
     assert not thin, f"fewer than {least} networks cover {thin}"
