@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,9 +10,12 @@ import torch.nn.functional as F
 from torch import nn
 
 import rasna
+from rasna.compile import capture, dry_run
+from rasna.compile.operators import Value
+from rasna.compile.problems import Refusal
 from rasna.errors import CompileError, RasnaTypeError
 from tests.compile.support import Net, Net2, sample, settle
-from tests.messages import refuses
+from tests.messages import refuses, whole
 
 
 class Block(nn.Module):
@@ -246,7 +250,16 @@ def test_an_endless_loop_ends():
         return x
 
     report = check(settle(Net(forward)), sample(2, 3, 4, 4))
-    assert "control flow on the value of a tensor" in str(report)
+    assert whole(str(report)) == (
+        "Net cannot be compiled for tiny, 1 problem:\n"
+        "  test_check.py:N: control flow on the value of a tensor is not supported; decide on "
+        "constants of the module (self.…), or end the compiled model before it\n"
+        "1 of 5 operations can be compiled\n"
+        "to split the model:\n"
+        "  compile: 1 operation, rasna.compile(model, …, until='sub')\n"
+        "  PyTorch: sum_1, test_check.py:N; sum_2, test_check.py:N; gt, test_check.py:N; "
+        "gt_1, test_check.py:N"
+    )
 
 
 def test_a_tuned_module_in_a_model_that_is_not_is_named():
@@ -270,7 +283,40 @@ def test_two_results_are_needed_behind_the_cut():
     model = settle(Net(forward, a=nn.Conv2d(3, 4, 1), b=nn.Conv2d(4, 4, 1)))
     report = check(model, sample(2, 3, 4, 4))
     assert report.until == ["a", "b"]
-    assert "until=['a', 'b']" in str(report)
+    assert whole(str(report)) == (
+        "Net cannot be compiled for tiny, 2 problems:\n"
+        "  sigmoid, test_check.py:N: sigmoid is not supported; end the compiled model before it, "
+        "until='a', and apply it in PyTorch\n"
+        "  tanh, test_check.py:N: tanh is not supported; end the compiled model before it, "
+        "until='b', and apply it in PyTorch\n"
+        "3 of 5 operations can be compiled\n"
+        "to split the model:\n"
+        "  compile: 2 operations, rasna.compile(model, …, until=['a', 'b'])\n"
+        "  PyTorch: sigmoid, test_check.py:N; tanh, test_check.py:N\n"
+        "  compile: 1 operation, add, test_check.py:N, as a module of its own"
+    )
+
+
+def test_a_fault_of_the_compiler_is_reported_as_one(monkeypatch):
+    def fails(*arguments):
+        raise ZeroDivisionError("division by zero\nand more lines")
+
+    monkeypatch.setattr(dry_run, "_later_stages", fails)
+    report = check(settle(nn.Sequential(nn.ReLU())), sample(2, 3, 4, 4))
+    assert [str(problem) for problem in report.problems] == [
+        "the compiler fails (ZeroDivisionError: division by zero); please report this model"
+    ]
+
+
+def test_a_result_that_the_compiler_did_not_expect_is_refused():
+    walker = SimpleNamespace(context=SimpleNamespace(batch=2))
+    with pytest.raises(Refusal) as refusal:
+        capture._Walker._checked(walker, Value("relu", (3, 4, 4)), torch.zeros(2, 3, 4))
+    assert refusal.value.what == (
+        "a result of shape (2, 3, 4) and torch.float32, where (2, 3, 4, 4) and torch.float32 were "
+        "expected, is not supported"
+    )
+    assert refusal.value.remedy == "please report this model"
 
 
 def test_wrong_arguments_are_raised():
