@@ -343,7 +343,8 @@ class _Numbering:
         if inst.op in PURE:
             args = tuple(inst.args)
             if inst.op in _COMMUTATIVE and not (inst.op == "mul" and inst.aux):
-                args = tuple(sorted(args, key=id))
+                # equal constants are different objects: they come behind the values
+                args = tuple(sorted(args, key=lambda a: (isinstance(a, Const), id(a))))
             return (
                 inst.op,
                 inst.width,
