@@ -194,7 +194,7 @@ class Planner:
         codes = max(1.0, self.density * channel_pass * self.most_positions)
         lanes = min(copies, groups * outputs)
         drain = lanes * g.stripes
-        inner = ((passes - 1) * codes + max(codes, drain)) * words
+        inner = passes * max(codes, drain) * words
         per_word = isa.SPARSE_CODES_PER_WORD if prefers_sparse(w) else isa.DENSE_CODES_PER_WORD
         stream = lanes * (codes / per_word + isa.CHANNEL_RECORD_WORDS) * passes * x_parts
         rounds = ceil_div(groups * outputs, copies)
