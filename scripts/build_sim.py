@@ -46,7 +46,7 @@ EXACT_SOURCES = ("exact_machine.cpp",)
 EMULATE_AVX512 = "-DRASNA_EMULATE_AVX512"  # of a test build, which no AVX-512 code may enter
 X86_FLAGS = {
     "body_avx2.cpp": ("-mavx2",),
-    "body_vnni.cpp": ("-mavx2", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512vnni"),
+    "body_vnni.cpp": ("-mavx2", "-mavx512f", "-mavx512vl", "-mavx512vnni"),
 }
 
 

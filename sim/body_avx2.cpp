@@ -1,145 +1,47 @@
-// The tap loops for AVX2.
-//
-// Four taps at a time: their bytes are interleaved by pixel, pmaddubsw adds two products in int16 (exact, because the
-// list is arranged in pairs, see bodies.h), pmaddwd adds the two pairs in int32. pmaddubsw needs one unsigned operand:
-// for unsigned bytes that is the byte, for signed bytes the magnitude of the weight, and pmaddwd applies the sign.
+// The tap loops for AVX2, and the requantisation of all x86 bodies.
 //
 // This file is compiled with -mavx2: it must contain no inline function that another file could share.
 #include "bodies.h"
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-#include <string.h>
+#include "body_x86.h"
 
 namespace rasna {
 namespace {
 
-template <Shape SHAPE>
-inline __m256i load_group(const uint8_t *const *bases, int address) {
-    if (SHAPE == ROW_4) return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(bases[0] + address));
-    if (SHAPE == ROW_2)
-        return _mm256_inserti128_si256(
-            _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i *>(bases[0] + address))),
-            _mm_loadu_si128(reinterpret_cast<const __m128i *>(bases[1] + address)), 1);
-    long long words[4];
-    for (int i = 0; i < 4; i++) memcpy(&words[i], bases[i] + address, 8);
-    // Broadcast loads and blends: no shuffle unit is used.
-    const __m256i w01 = _mm256_blend_epi32(_mm256_set1_epi64x(words[0]), _mm256_set1_epi64x(words[1]), 0x0c);
-    const __m256i w23 = _mm256_blend_epi32(_mm256_set1_epi64x(words[2]), _mm256_set1_epi64x(words[3]), 0xc0);
-    return _mm256_blend_epi32(w01, w23, 0xf0);
-}
+// pmaddubsw adds two products in int16 (exact, because the list is arranged in pairs, see bodies.h), pmaddwd adds the two
+// pairs in int32. pmaddubsw needs one unsigned operand: for unsigned bytes that is the byte, for signed bytes the
+// magnitude of the weight, and pmaddwd applies the sign.
+struct PairDot {
+    struct Weights {
+        __m256i bytes, signs;
+    };
 
-struct QuadWeights {
-    __m256i bytes, signs;
-};
-
-template <bool SIGNED>
-inline QuadWeights load_weights(const Quad &quad) {
-    int32_t weights, signs;
-    memcpy(&weights, quad.weight, 4);
-    memcpy(&signs, quad.sign, 4);
-    if (SIGNED) return {_mm256_abs_epi8(_mm256_set1_epi32(weights)), _mm256_set1_epi32(signs)};
-    return {_mm256_set1_epi32(weights), _mm256_set1_epi16(1)};
-}
-
-template <bool SIGNED>
-inline __m256i add_quads(__m256i acc, __m256i bytes, const QuadWeights &w) {
-    const __m256i pairs = SIGNED ? _mm256_maddubs_epi16(w.bytes, bytes) : _mm256_maddubs_epi16(bytes, w.bytes);
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, w.signs));
-}
-
-// acc[0..3] hold the pixels 0-3 and 16-19, 4-7 and 20-23, 8-11 and 24-27, 12-15 and 28-31 of the group.
-template <bool SIGNED>
-inline void mac_group(__m256i acc[4], const __m256i x[4], const QuadWeights &w) {
-    const __m256i ab_lo = _mm256_unpacklo_epi8(x[0], x[1]), ab_hi = _mm256_unpackhi_epi8(x[0], x[1]);
-    const __m256i cd_lo = _mm256_unpacklo_epi8(x[2], x[3]), cd_hi = _mm256_unpackhi_epi8(x[2], x[3]);
-    acc[0] = add_quads<SIGNED>(acc[0], _mm256_unpacklo_epi16(ab_lo, cd_lo), w);
-    acc[1] = add_quads<SIGNED>(acc[1], _mm256_unpackhi_epi16(ab_lo, cd_lo), w);
-    acc[2] = add_quads<SIGNED>(acc[2], _mm256_unpacklo_epi16(ab_hi, cd_hi), w);
-    acc[3] = add_quads<SIGNED>(acc[3], _mm256_unpackhi_epi16(ab_hi, cd_hi), w);
-}
-
-template <Shape SHAPE, int GROUPS, bool SIGNED, bool MASKED>
-inline void mac_quads(const uint8_t *const *bases, const Quad *quads, int num_quads, const uint8_t *masks,
-                      __m256i acc[GROUPS][4]) {
-    constexpr int STEP = BASES_PER_GROUP[SHAPE];
-    for (int q = 0; q < num_quads; q++) {
-        const QuadWeights w = load_weights<SIGNED>(quads[q]);
-        for (int g = 0; g < GROUPS; g++) {
-            __m256i x[4];
-            for (int k = 0; k < 4; k++) {
-                x[k] = load_group<SHAPE>(bases + g * STEP, quads[q].address[k]);
-                if (MASKED)
-                    x[k] = _mm256_and_si256(
-                        x[k], _mm256_set1_epi64x(static_cast<long long>(LANE_BYTES[masks[4 * q + k]])));
-            }
-            mac_group<SIGNED>(acc[g], x, w);
-        }
+    template <bool SIGNED>
+    static Weights weights(const Quad &quad) {
+        int32_t weights, signs;
+        memcpy(&weights, quad.weight, 4);
+        memcpy(&signs, quad.sign, 4);
+        if (SIGNED) return {_mm256_abs_epi8(_mm256_set1_epi32(weights)), _mm256_set1_epi32(signs)};
+        return {_mm256_set1_epi32(weights), _mm256_set1_epi16(1)};
     }
-}
 
-inline void store_group(const __m256i acc[4], int32_t *out) {
-    for (int i = 0; i < 4; i++) {
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 4 * i), _mm256_castsi256_si128(acc[i]));
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 16 + 4 * i), _mm256_extracti128_si256(acc[i], 1));
+    template <bool SIGNED>
+    static __m256i add(__m256i acc, __m256i bytes, const Weights &w) {
+        const __m256i pairs = SIGNED ? _mm256_maddubs_epi16(w.bytes, bytes) : _mm256_maddubs_epi16(bytes, w.bytes);
+        return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, w.signs));
     }
-}
 
-template <Shape SHAPE, int GROUPS>
-void mac(const uint8_t *const *bases, const MacList &list, int32_t bias, int32_t *out) {
-    __m256i acc[GROUPS][4];
-    for (int g = 0; g < GROUPS; g++)
-        for (int i = 0; i < 4; i++) acc[g][i] = _mm256_set1_epi32(bias);
-    const Quad *quads = list.quads;
-    mac_quads<SHAPE, GROUPS, false, false>(bases, quads, list.num_unsigned, nullptr, acc);
-    quads += list.num_unsigned;
-    mac_quads<SHAPE, GROUPS, true, false>(bases, quads, list.num_signed, nullptr, acc);
-    quads += list.num_signed;
-    if (list.num_masked_unsigned + list.num_masked_signed) {
-        mac_quads<SHAPE, GROUPS, false, true>(bases, quads, list.num_masked_unsigned, list.masks, acc);
-        quads += list.num_masked_unsigned;
-        const uint8_t *masks = list.masks + 4 * list.num_masked_unsigned;
-        mac_quads<SHAPE, GROUPS, true, true>(bases, quads, list.num_masked_signed, masks, acc);
-    }
-    for (int g = 0; g < GROUPS; g++) store_group(acc[g], out + g * GROUP_LANES);
-}
-
-// One word: the same with half the width, and a lane for every pixel.
-template <bool SIGNED, bool MASKED>
-inline void mac_single_quads(const uint8_t *base, const Quad *quads, int num_quads, const uint8_t *masks,
-                             __m128i acc[2]) {
-    for (int q = 0; q < num_quads; q++) {
-        const QuadWeights wide = load_weights<SIGNED>(quads[q]);
+    template <bool SIGNED>
+    static __m128i add(__m128i acc, __m128i bytes, const Weights &wide) {
         const __m128i w = _mm256_castsi256_si128(wide.bytes), signs = _mm256_castsi256_si128(wide.signs);
-        __m128i x[4];
-        for (int k = 0; k < 4; k++) {
-            x[k] = _mm_loadl_epi64(reinterpret_cast<const __m128i *>(base + quads[q].address[k]));
-            if (MASKED)
-                x[k] = _mm_and_si128(x[k], _mm_set1_epi64x(static_cast<long long>(LANE_BYTES[masks[4 * q + k]])));
-        }
-        const __m128i ab = _mm_unpacklo_epi8(x[0], x[1]), cd = _mm_unpacklo_epi8(x[2], x[3]);
-        const __m128i bytes[2] = {_mm_unpacklo_epi16(ab, cd), _mm_unpackhi_epi16(ab, cd)};
-        for (int i = 0; i < 2; i++) {
-            const __m128i pairs = SIGNED ? _mm_maddubs_epi16(w, bytes[i]) : _mm_maddubs_epi16(bytes[i], w);
-            acc[i] = _mm_add_epi32(acc[i], _mm_madd_epi16(pairs, signs));
-        }
+        const __m128i pairs = SIGNED ? _mm_maddubs_epi16(w, bytes) : _mm_maddubs_epi16(bytes, w);
+        return _mm_add_epi32(acc, _mm_madd_epi16(pairs, signs));
     }
-}
 
-void mac_single(const uint8_t *const *bases, const MacList &list, int32_t bias, int32_t *out) {
-    __m128i acc[2] = {_mm_set1_epi32(bias), _mm_set1_epi32(bias)};
-    const Quad *quads = list.quads;
-    mac_single_quads<false, false>(bases[0], quads, list.num_unsigned, nullptr, acc);
-    quads += list.num_unsigned;
-    mac_single_quads<true, false>(bases[0], quads, list.num_signed, nullptr, acc);
-    quads += list.num_signed;
-    mac_single_quads<false, true>(bases[0], quads, list.num_masked_unsigned, list.masks, acc);
-    quads += list.num_masked_unsigned;
-    mac_single_quads<true, true>(bases[0], quads, list.num_masked_signed, list.masks + 4 * list.num_masked_unsigned,
-                                 acc);
-    for (int i = 0; i < 2; i++) _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 4 * i), acc[i]);
-}
+    static int32_t start(int32_t bias, const MacList &) { return bias; }
+};
 
 template <Shape SHAPE, int GROUPS>
 void max(const uint8_t *const *bases, const MaxTap *taps, int num_taps, uint8_t flip, uint8_t *out) {
@@ -223,7 +125,10 @@ const Body BODY_AVX2 = {
     "avx2",
     is_supported,
     true,
-    {{mac<ROW_4, 1>, mac<ROW_4, 2>}, {mac<ROW_2, 1>, mac<ROW_2, 2>}, {mac<ROW_1, 1>, mac<ROW_1, 2>}, {mac_single}},
+    {{mac<PairDot, ROW_4, 1>, mac<PairDot, ROW_4, 2>},
+     {mac<PairDot, ROW_2, 1>, mac<PairDot, ROW_2, 2>},
+     {mac<PairDot, ROW_1, 1>, mac<PairDot, ROW_1, 2>},
+     {mac_single<PairDot>}},
     {{max<ROW_4, 1>, max<ROW_4, 2>}, {max<ROW_2, 1>, max<ROW_2, 2>}, {max<ROW_1, 1>, max<ROW_1, 2>}, {max_single}},
     requantize,
 };
