@@ -58,7 +58,8 @@ _AFFINE: dict[str, Callable] = {
 _FLATTEN: dict[str, Callable] = {
     "torch.flatten": lambda x: torch.flatten(x, 1),
     "x.flatten": lambda x: x.flatten(1),
-    "x.view": lambda x: x.view(x.size(0), -1),
+    # What is sliced is not contiguous, and PyTorch has no view of it.
+    "x.view": lambda x: x.contiguous().view(x.size(0), -1),
     "x.reshape": lambda x: x.reshape(x.shape[0], -1),
 }
 
