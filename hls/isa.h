@@ -8,7 +8,7 @@
 
 namespace rasna {
 
-constexpr int ISA_VERSION = 1;  // version of the instruction set
+constexpr int ISA_VERSION = 2;  // version of the instruction set
 constexpr int WORD_BYTES = 8;  // bytes of a map word, pixels of a tile
 constexpr int INSTRUCTION_WORDS = 8;  // 64-bit words of an instruction
 constexpr int DENSE_CODES_PER_WORD = 8;  // codes in a word of a dense list
@@ -141,8 +141,8 @@ inline Load decode_load(const uint64_t *words) {
   r.segment = (uint8_t)((words[0] >> 12) & 0x3);
   r.last_lanes = (uint8_t)((words[0] >> 14) & 0xf);
   r.fill = (uint8_t)(words[0] >> 18);
-  r.num_channels = (uint16_t)(words[0] >> 26);
-  r.num_rows = (uint16_t)(words[0] >> 42);
+  r.num_channels = (uint16_t)(words[0] >> 27);
+  r.num_rows = (uint16_t)(words[0] >> 43);
   r.num_words = (uint16_t)words[1];
   r.out_base = (uint16_t)(words[1] >> 16);
   r.out_channel_step = (uint16_t)(words[1] >> 32);
@@ -251,18 +251,18 @@ struct Taps {
 inline Taps decode_taps(const uint64_t *words) {
   Taps r;
   r.opcode = (uint8_t)words[0];
-  r.func = (uint8_t)((words[0] >> 8) & 0x1);
-  r.acc_init = (uint8_t)((words[0] >> 9) & 0x1);
-  r.acc_keep = (uint8_t)((words[0] >> 10) & 0x1);
-  r.list_shared = (uint8_t)((words[0] >> 11) & 0x1);
-  r.encoding = (uint8_t)((words[0] >> 12) & 0x1);
-  r.circular_rows = (uint8_t)((words[0] >> 13) & 0x1);
-  r.stripes_log2 = (uint8_t)((words[0] >> 14) & 0x7);
-  r.out_stripes_log2 = (uint8_t)((words[0] >> 17) & 0x7);
-  r.ib = (uint8_t)((words[0] >> 20) & 0x1f);
-  r.last_lanes = (uint8_t)((words[0] >> 25) & 0xf);
-  r.fill = (uint8_t)(words[0] >> 29);
-  r.table_entries = (uint16_t)(words[0] >> 37);
+  r.func = (uint8_t)((words[0] >> 8) & 0x3);
+  r.acc_init = (uint8_t)((words[0] >> 10) & 0x1);
+  r.acc_keep = (uint8_t)((words[0] >> 11) & 0x1);
+  r.list_shared = (uint8_t)((words[0] >> 12) & 0x1);
+  r.encoding = (uint8_t)((words[0] >> 13) & 0x1);
+  r.circular_rows = (uint8_t)((words[0] >> 14) & 0x1);
+  r.stripes_log2 = (uint8_t)((words[0] >> 15) & 0x7);
+  r.out_stripes_log2 = (uint8_t)((words[0] >> 18) & 0x7);
+  r.ib = (uint8_t)((words[0] >> 21) & 0x1f);
+  r.last_lanes = (uint8_t)((words[0] >> 26) & 0xf);
+  r.fill = (uint8_t)(words[0] >> 30);
+  r.table_entries = (uint16_t)(words[0] >> 45);
   r.group_step = (int16_t)words[1];
   r.num_channels = (uint16_t)(words[1] >> 16);
   r.tile_rows = (uint16_t)(words[1] >> 32);
@@ -400,8 +400,8 @@ static const FieldInfo FIELDS_LOAD[] = {
     {"segment", 0, 12, 2, false},
     {"last_lanes", 0, 14, 4, false},
     {"fill", 0, 18, 8, false},
-    {"num_channels", 0, 26, 16, false},
-    {"num_rows", 0, 42, 16, false},
+    {"num_channels", 0, 27, 16, false},
+    {"num_rows", 0, 43, 16, false},
     {"num_words", 1, 0, 16, false},
     {"out_base", 1, 16, 16, false},
     {"out_channel_step", 1, 32, 16, false},
@@ -441,18 +441,18 @@ static const FieldInfo FIELDS_TABLE[] = {
 
 static const FieldInfo FIELDS_TAPS[] = {
     {"opcode", 0, 0, 8, false},
-    {"func", 0, 8, 1, false},
-    {"acc_init", 0, 9, 1, false},
-    {"acc_keep", 0, 10, 1, false},
-    {"list_shared", 0, 11, 1, false},
-    {"encoding", 0, 12, 1, false},
-    {"circular_rows", 0, 13, 1, false},
-    {"stripes_log2", 0, 14, 3, false},
-    {"out_stripes_log2", 0, 17, 3, false},
-    {"ib", 0, 20, 5, false},
-    {"last_lanes", 0, 25, 4, false},
-    {"fill", 0, 29, 8, false},
-    {"table_entries", 0, 37, 16, false},
+    {"func", 0, 8, 2, false},
+    {"acc_init", 0, 10, 1, false},
+    {"acc_keep", 0, 11, 1, false},
+    {"list_shared", 0, 12, 1, false},
+    {"encoding", 0, 13, 1, false},
+    {"circular_rows", 0, 14, 1, false},
+    {"stripes_log2", 0, 15, 3, false},
+    {"out_stripes_log2", 0, 18, 3, false},
+    {"ib", 0, 21, 5, false},
+    {"last_lanes", 0, 26, 4, false},
+    {"fill", 0, 30, 8, false},
+    {"table_entries", 0, 45, 16, false},
     {"group_step", 1, 0, 16, true},
     {"num_channels", 1, 16, 16, false},
     {"tile_rows", 1, 32, 16, false},

@@ -20,7 +20,7 @@ struct TargetTiny {
   static constexpr int acc_tiles = 16;
   static constexpr int acc_tiles_log2 = 4;
   static constexpr int bus_bytes = 8;
-  static constexpr uint32_t config_hash32 = 0x6e4606feu;
+  static constexpr uint32_t config_hash32 = 0x21673328u;
 };
 
 struct TargetPynqZ2 {
@@ -36,7 +36,7 @@ struct TargetPynqZ2 {
   static constexpr int acc_tiles = 64;
   static constexpr int acc_tiles_log2 = 6;
   static constexpr int bus_bytes = 8;
-  static constexpr uint32_t config_hash32 = 0x129035cdu;
+  static constexpr uint32_t config_hash32 = 0xfb5eaabfu;
 };
 
 struct TargetKv260 {
@@ -52,21 +52,21 @@ struct TargetKv260 {
   static constexpr int acc_tiles = 16;
   static constexpr int acc_tiles_log2 = 4;
   static constexpr int bus_bytes = 16;
-  static constexpr uint32_t config_hash32 = 0xded588ffu;
+  static constexpr uint32_t config_hash32 = 0xb6f07ad0u;
 };
 
 #if defined(RASNA_TARGET_TINY)
 typedef TargetTiny Target;
 #define RASNA_TARGET_NAME "tiny"
-#define RASNA_CONFIG_HASH "6e4606febe59ce96"
+#define RASNA_CONFIG_HASH "21673328588b1357"
 #elif defined(RASNA_TARGET_PYNQ_Z2)
 typedef TargetPynqZ2 Target;
 #define RASNA_TARGET_NAME "pynq-z2"
-#define RASNA_CONFIG_HASH "129035cd502e12a2"
+#define RASNA_CONFIG_HASH "fb5eaabfc7babf51"
 #elif defined(RASNA_TARGET_KV260)
 typedef TargetKv260 Target;
 #define RASNA_TARGET_NAME "kv260"
-#define RASNA_CONFIG_HASH "ded588ff3f3d4718"
+#define RASNA_CONFIG_HASH "b6f07ad0eb13b0b2"
 #else
 #error "choose a target: -DRASNA_TARGET_TINY or -DRASNA_TARGET_PYNQ_Z2 or -DRASNA_TARGET_KV260"
 #endif

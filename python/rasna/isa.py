@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-ISA_VERSION = 1
+ISA_VERSION = 2
 
 WORD_BYTES = 8  # one map word: 8 pixels of one row of one channel
 INSTRUCTION_WORDS = 8  # every instruction is 64 bytes
@@ -133,6 +133,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("segment", 2, "memory segment that is read"),
             ("last_lanes", 4, "valid bytes of the last word of a row, 1 to 8"),
             ("fill", 8, "byte for the lanes behind them"),
+            ("", 1, ""),  # out_split
             ("num_channels", 16, "channels"),
             ("num_rows", 16, "rows of a channel that are read"),
             ("num_words", 16, "words of a row"),
@@ -140,6 +141,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("dram_addr", 32, "first word in the segment"),
             ("dram_channel_step", 32, "words from one channel to the next in memory"),
             ("dram_row_step", 16, "words from one row to the next in memory"),
+            ("", 16, ""),  # out_phase_step
         ),
     ),
     Opcode.STORE: (
@@ -173,7 +175,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
         "accumulate tap lists over tiles of 8 pixels, requantize, write the words",
         _layout(
             _OPCODE,
-            ("func", 1, "0 MAC: acc += w*x; 1 MAX: acc = max(acc, x) where w is not 0"),
+            ("func", 2, "0 MAC: acc += w*x; 1 MAX: acc = max(acc, x) where w is not 0"),
             ("acc_init", 1, "0: accumulators start at the bias; 1: at the accumulator memory"),
             ("acc_keep", 1, "0: requantize and write; 1: keep in the accumulator memory"),
             ("list_shared", 1, "1: the list of channel 0 serves every channel"),
@@ -184,6 +186,11 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("ib", 5, "bits of the saturated intermediate value, 12 to 24"),
             ("last_lanes", 4, "valid bytes of the last word of a row, 1 to 8"),
             ("fill", 8, "byte for the lanes behind them"),
+            ("", 1, ""),  # curve
+            ("", 1, ""),  # out_split
+            ("", 2, ""),  # drain_log2
+            ("", 2, ""),  # skip_taps
+            ("", 1, ""),  # skip_signed
             ("table_entries", 16, "entries of the offset table in use, 16 or more"),
             ("group_step", -16, "bytes added to the offset when the position wraps"),
             ("num_channels", 16, "output channels"),
@@ -199,6 +206,10 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("clamp_hi", -16, "highest output value"),
             ("stream_addr", 32, "first word of the channel records in the program segment"),
             ("stream_words", 32, "words of the channel records and lists"),
+            ("", 16, ""),  # out_phase_step
+            ("", 16, ""),  # skip_base
+            ("", 16, ""),  # skip_channel_step
+            ("", 16, ""),  # skip_row_step
         ),
     ),
     Opcode.MOVE: (
