@@ -55,10 +55,12 @@ def read_module(llvm: Library, ir: bytes) -> c_void_p:
 
 
 def target_machine(llvm: Library, module: c_void_p) -> c_void_p:
-    """The generic processor of the module's triple: passes ask it for costs."""
+    """The generic processor of the triple, which passes ask for costs; null without a triple."""
     for part in ("TargetInfo", "Target", "TargetMC"):
         getattr(llvm, f"InitializeX86{part}")()
     triple, target = c_void_p(llvm.GetTarget(module)), c_void_p()
+    if not text_at(triple.value):
+        return c_void_p()
     llvm.checked("GetTargetFromTriple", triple, byref(target))
     return c_void_p(
         llvm.CreateTargetMachine(target, triple, b"", b"", CODEGEN_DEFAULT, DEFAULT, DEFAULT)
@@ -66,7 +68,11 @@ def target_machine(llvm: Library, module: c_void_p) -> c_void_p:
 
 
 def optimize(llvm: Library, ir: bytes, passes: str, options: list[str]) -> str:
-    """IR after the passes. Wrong options end the process with LLVM's message."""
+    """IR after the passes.
+
+    The C interface passes over an option that it does not know; a test holds those of hlsc to
+    clang's ``-mllvm``, which refuses them.
+    """
     words = [b"opt", *(option.encode() for option in options)]
     llvm.ParseCommandLineOptions(len(words), (c_char_p * len(words))(*words), None)
     module = read_module(llvm, ir)
