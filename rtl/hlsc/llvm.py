@@ -38,19 +38,19 @@ class Llvm:
     Attributes
     ----------
     clang : tuple of str
-        Compiles C++; the packages' one needs ``GNU_RUNTIME`` for what is linked with g++'s objects.
+        Compiles C++ as ``clang++`` does.
     opt : tuple of str
         Runs passes from standard input to standard output, with opt's options.
     origin : str
         What was found, for people.
+    gnu_runtime : tuple of str
+        Options of clang for a library or program that runs on g++'s libraries.
     """
 
     clang: tuple[str, ...]
     opt: tuple[str, ...]
     origin: str
-
-
-GNU_RUNTIME = ("-stdlib=libstdc++", "-rtlib=libgcc", "-unwindlib=libgcc")
+    gnu_runtime: tuple[str, ...] = ()
 
 
 def find() -> Llvm:
@@ -78,6 +78,7 @@ def from_packages() -> Llvm | None:
         (str(clang), "--driver-mode=g++"),
         (sys.executable, "-I", "-S", str(OPT_SCRIPT), str(library)),
         f"LLVM {VERSION} from pip, {clang}",
+        ("-stdlib=libstdc++", "-rtlib=libgcc", "-unwindlib=libgcc"),  # its own are the default
     )
 
 

@@ -72,6 +72,7 @@ def test_the_packages_win_over_the_commands(computer):
     library = str(folder / "libLLVM.so.19.1")
     assert found.opt == ("/usr/bin/python3", "-I", "-S", str(llvm.OPT_SCRIPT), library)
     assert found.origin == f"LLVM 19.1.7 from pip, {folder / 'clang-19'}"
+    assert "-stdlib=libstdc++" in found.gnu_runtime
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ def test_the_commands_are_taken_where_a_package_is_not_there_or_of_another_versi
     found = llvm.find()
     assert (found.clang, found.opt) == ((str(folder / "clang++-19"),), (str(folder / "opt-19"),))
     assert found.origin == f"LLVM 19 on PATH, {folder / 'clang++-19'}"
+    assert found.gnu_runtime == ()
 
 
 def test_a_package_whose_file_is_gone_is_not_taken(computer):
