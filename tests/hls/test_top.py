@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exact_object import COMPILERS, ROOT
+from exact_object import COMMANDS, COMPILERS, ROOT
 from random_programs import random_program
 
 from rasna import isa
@@ -44,8 +44,8 @@ def build(folder: Path, compiler: str, *flags: str) -> ctypes.CDLL:
     source, library = folder / "top.cpp", folder / "top.so"
     source.write_text(SOURCE)
     command = [
-        compiler, "-std=c++17", "-O1", "-fwrapv", "-fPIC", "-shared", "-Wno-unknown-pragmas",
-        *flags, "-o", str(library), str(source),
+        *COMMANDS[compiler], "-std=c++17", "-O1", "-fwrapv", "-fPIC", "-shared",
+        "-Wno-unknown-pragmas", *flags, "-o", str(library), str(source),
     ]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(library))

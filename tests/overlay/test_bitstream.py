@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,33 +22,34 @@ import pytest
 from bitstream_reports import over_used, parse_timing, parse_utilisation, reason_of
 from bitstream_settings import BitstreamError, board_names, load_board
 from overlay_flow import HERE, ROOT, STUB, run_flow
+from overlay_tcl import NO_TCL, TCL
 
 from rasna.targets import TARGETS
 
-needs_tclsh = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+needs_tcl = pytest.mark.skipif(TCL is None, reason=NO_TCL)
 STAGES = bitstream.STAGES
 TIMING, UTILISATION = (HERE / name for name in ("timing.rpt", "utilization.rpt"))
 
 
-def command_line(*arguments: str, path: str = "", **variables: str):
+def command_line(*arguments: str, path: str = "", python: tuple = (sys.executable,), **variables):
     environment = {
         "PATH": path, "HOME": os.environ.get("HOME", "/"), "STUB_LOG": os.devnull, **variables
     }
     return subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "bitstream.py"), *arguments], env=environment,
+        [*python, str(ROOT / "scripts" / "bitstream.py"), *arguments], env=environment,
         capture_output=True, text=True, timeout=60,
     )
 
 
 def fake_tools(folder, *names: str, version: str = "") -> str:
     """A PATH with commands of these names that run the stub."""
-    tclsh = shutil.which("tclsh")
+    tcl = shlex.join(TCL or [])
     for name in names:
         script = folder / name
         say = f'echo "{name} v{version} (64-bit)"; exit 0' if version else ""
         script.write_text(
             f'#!/bin/sh\ncase "$1" in -version) {say or ":"};; esac\n'
-            f'exec {tclsh} {STUB} {name} "$@"\n'
+            f'exec {tcl} {STUB} {name} "$@"\n'
         )
         script.chmod(0o755)
     return str(folder)
@@ -65,8 +67,11 @@ def test_without_tools_it_ends_quickly_and_lists_all_that_is_missing(tmp_path):
                  "2 missing: Vivado, Vitis HLS", "make sim-so TARGET=pynq-z2",
                  "HLS=hlsc", "has not been run with real vendor tools"):
         assert text in done.stderr
-    done = command_line("kv260", "--hls", "hlsc", path=str(tmp_path))
-    assert "3 missing: Vivado, clang++-19, opt-19" in done.stderr
+    bare = (sys.executable, "-S")  # without the packages of this environment
+    done = command_line("kv260", "--hls", "hlsc", path=str(tmp_path), python=bare)
+    assert "MISSING LLVM 19: not found; needed: exactly this version\n" in done.stderr
+    assert "\n            make llvm\n" in done.stderr
+    assert "2 missing: Vivado, LLVM 19" in done.stderr
     assert "Vivado alone" not in done.stderr  # that is what was asked for
     assert "make bitstream BOARD=kv260 HLS=hlsc on another computer" in done.stderr
 
@@ -100,7 +105,7 @@ def test_an_unknown_board_lists_those_that_exist(tmp_path):
     )
 
 
-@needs_tclsh
+@needs_tcl
 @pytest.mark.parametrize("version", ["2021.2", "2020.1"])
 def test_releases_with_the_date_overflow_are_named(version, tmp_path):
     path = fake_tools(tmp_path, "vivado", "vitis_hls", version=version)
@@ -110,7 +115,7 @@ def test_releases_with_the_date_overflow_are_named(version, tmp_path):
     assert f"v{version}" in done.stderr
 
 
-@needs_tclsh
+@needs_tcl
 def test_other_old_releases_are_refused_with_what_is_needed(tmp_path):
     path = fake_tools(tmp_path, "vivado", "vitis_hls", version="2022.1")
     done = command_line("pynq-z2", "--check", path=path)
@@ -118,7 +123,7 @@ def test_other_old_releases_are_refused_with_what_is_needed(tmp_path):
     assert "overflow" not in done.stderr
 
 
-@needs_tclsh
+@needs_tcl
 def test_a_tool_that_does_not_say_its_version(tmp_path):
     path = fake_tools(tmp_path, "vivado", "vitis_hls", version="x")
     assert "it does not say its version" in command_line("pynq-z2", "--check", path=path).stderr
@@ -150,7 +155,7 @@ def test_disk_memory_and_processor_are_checked(tmp_path, monkeypatch):
 # The whole way --------------------------------------------------------------------------
 
 
-@needs_tclsh
+@needs_tcl
 @pytest.mark.parametrize("board", ["pynq-z2", "kv260"])
 def test_the_flow_ends_with_bit_hwh_and_summary(board, tmp_path):
     summary, log, _ = run_flow(board, tmp_path)
@@ -169,7 +174,7 @@ def test_the_flow_ends_with_bit_hwh_and_summary(board, tmp_path):
     assert scripts == ["run_kernel.tcl", *(f"{stage}.tcl" for stage in STAGES[1:])]
 
 
-@needs_tclsh
+@needs_tcl
 def test_the_command_line_runs_the_flow(tmp_path):
     path = fake_tools(tmp_path, "vivado", "vitis_hls") + ":/usr/bin:/bin"
     out = tmp_path / "out"
@@ -182,7 +187,7 @@ def test_the_command_line_runs_the_flow(tmp_path):
     assert (out / "rasna-pynq-z2.bit").exists()
 
 
-@needs_tclsh
+@needs_tcl
 def test_stages_are_resumed(tmp_path, monkeypatch):
     run_flow("pynq-z2", tmp_path)
     _, log, said = run_flow("pynq-z2", tmp_path)
@@ -194,7 +199,7 @@ def test_stages_are_resumed(tmp_path, monkeypatch):
     assert "script synthesis.tcl" not in log
 
 
-@needs_tclsh
+@needs_tcl
 def test_a_stage_that_is_repeated_repeats_those_after_it(tmp_path):
     run_flow("pynq-z2", tmp_path)
     _, log, _ = run_flow("pynq-z2", tmp_path, first="design")
@@ -203,11 +208,11 @@ def test_a_stage_that_is_repeated_repeats_those_after_it(tmp_path):
     ]
 
 
-@needs_tclsh
+@needs_tcl
 def test_the_newer_command_of_vitis_runs_the_kernel(tmp_path, monkeypatch):
     """It takes one script and passes nothing on to it."""
     newer = preflight.Tool(
-        ["tclsh", str(STUB), "vitis-run", "--mode", "hls", "--tcl"], (2024, 2), "stub v2024.2"
+        [*TCL, str(STUB), "vitis-run", "--mode", "hls", "--tcl"], (2024, 2), "stub v2024.2"
     )
     monkeypatch.setitem(overlay_flow.STUB_TOOLS, "vitis", newer)
     _, log, _ = run_flow("zcu104", tmp_path)
@@ -216,7 +221,7 @@ def test_the_newer_command_of_vitis_runs_the_kernel(tmp_path, monkeypatch):
     assert "csynth_design" in log
 
 
-@needs_tclsh
+@needs_tcl
 def test_ports_of_the_top_that_change_reach_the_wrapper_and_the_ip(tmp_path, monkeypatch):
     run_flow("pynq-z2", tmp_path)
     monkeypatch.setattr(bitstream, "verilog_wrapper", lambda config_hash: "// other ports\n")
@@ -226,7 +231,7 @@ def test_ports_of_the_top_that_change_reach_the_wrapper_and_the_ip(tmp_path, mon
     assert wrapper.read_text() == "// other ports\n"
 
 
-@needs_tclsh
+@needs_tcl
 def test_a_stage_is_repeated_when_its_result_is_gone_or_the_board_has_changed(
     tmp_path, monkeypatch
 ):
@@ -243,7 +248,7 @@ def test_a_stage_is_repeated_when_its_result_is_gone_or_the_board_has_changed(
     assert not [line for line in said if "up to date" in line]
 
 
-@needs_tclsh
+@needs_tcl
 def test_the_open_compiler_makes_the_rtl_and_vivado_alone_is_enough(tmp_path):
     """hlsc really runs; the RTL of tiny, which takes seconds. Vivado is the stub."""
     try:
@@ -267,7 +272,7 @@ def test_the_open_compiler_makes_the_rtl_and_vivado_alone_is_enough(tmp_path):
     assert "module rasna_top_kernel" in (tmp_path / "rtl/tiny/rasna_top.sv").read_text()
 
 
-@needs_tclsh
+@needs_tcl
 def test_the_reason_is_found_in_the_log_of_the_run_too(tmp_path):
     run_flow("pynq-z2", tmp_path)
     log = tmp_path / "bitstream/pynq-z2/project/rasna.runs/impl_1/runme.log"
@@ -284,7 +289,7 @@ def test_the_reason_is_found_in_the_log_of_the_run_too(tmp_path):
     assert "requires 180 of such cell types but only 140" in message
 
 
-@needs_tclsh
+@needs_tcl
 def test_timing_that_is_not_met_gives_the_slack(tmp_path):
     with pytest.raises(BitstreamError) as caught:
         run_flow("pynq-z2", tmp_path, STUB_WNS="-0.431")
@@ -297,7 +302,7 @@ def test_timing_that_is_not_met_gives_the_slack(tmp_path):
         run_flow("pynq-z2", tmp_path, STUB_WHS="-0.200")
 
 
-@needs_tclsh
+@needs_tcl
 def test_a_design_that_is_too_large_gives_the_numbers(tmp_path):
     with pytest.raises(BitstreamError) as caught:
         run_flow("pynq-z2", tmp_path, STUB_LUTS="60001")
@@ -306,7 +311,7 @@ def test_a_design_that_is_too_large_gives_the_numbers(tmp_path):
     assert "script implementation.tcl" not in log
 
 
-@needs_tclsh
+@needs_tcl
 def test_a_failed_run_gives_its_reason_and_the_log(tmp_path):
     with pytest.raises(BitstreamError) as caught:
         run_flow("pynq-z2", tmp_path, STUB_PROGRESS="40%")

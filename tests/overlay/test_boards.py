@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 
 import bitstream_settings
 import pytest
@@ -18,6 +17,7 @@ from bitstream_settings import (
     settings_tcl,
 )
 from overlay_flow import run_script
+from overlay_tcl import NO_TCL, TCL
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_field_too_many_or_too_few_is_named(tmp_path, with_change):
         with_change("kv260", colour="black")
 
 
-@pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+@pytest.mark.skipif(TCL is None, reason=NO_TCL)
 @pytest.mark.parametrize(
     ("name", "ports", "base", "commands"),
     [

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-
 import bitstream
 import bitstream_preflight as preflight
 import pytest
 from bitstream_probe import probe
 from bitstream_settings import board_names, load_board
 from overlay_flow import STUB_TOOLS
+from overlay_tcl import NO_TCL, TCL
 from test_bitstream import fake_tools
 
-pytestmark = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+pytestmark = pytest.mark.skipif(TCL is None, reason=NO_TCL)
 
 
 def run(work, monkeypatch, name="kv260", **stub):

@@ -1,13 +1,12 @@
 """The Tcl scripts do, in order, what the ISA's register map and the boards ask for.
 
-They run under tclsh against ``stub.tcl``, a strict model of the vendor's commands. No vendor
+They run under a Tcl shell against ``stub.tcl``, a strict model of the vendor's commands. No vendor
 tool has run them: that the model is right is an assumption.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import overlay_expected as expected
@@ -22,10 +21,11 @@ from bitstream_settings import (
     verilog_wrapper,
 )
 from overlay_flow import ROOT, run_script
+from overlay_tcl import NO_TCL, TCL
 
 from rasna.targets import TARGETS
 
-pytestmark = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+pytestmark = pytest.mark.skipif(TCL is None, reason=NO_TCL)
 SCRIPTS = ("kernel", "package", "design", "synthesis", "implementation")
 
 
