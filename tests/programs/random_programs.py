@@ -16,6 +16,7 @@ import numpy as np
 
 from rasna import isa
 from rasna.assembler import ProgramBuilder, disassemble
+from rasna.compile.backend.taps import drain_log2
 from rasna.encoding import (
     channel_records,
     codes_per_word,
@@ -275,14 +276,19 @@ class _Generator:
             offset=spread, is_signed=signed, lane_mask=masks, last=last, out_offset=out))
         stripes = 1 << source.stripes_log2
         first = self.below(2)
+        row_limit = self.between(first, rows * stripes + 1)
+        most = drain_log2(
+            dict(tile_rows=rows, stripes_log2=source.stripes_log2, row_first=first,
+                 row_limit=row_limit, **acc, **destination), self.target)
         self.builder.add(
             Opcode.TAPS, self._stream(lists, channels, origin, shared, destination),
+            drain_log2=self.below(most + 1),
             func=self.flag(0.3), list_shared=shared, encoding=encoding,
             stripes_log2=source.stripes_log2, ib=self.between(12, 24),
             last_lanes=self.between(1, 8), fill=self.below(256), table_entries=entries,
             group_step=group_step, num_channels=channels, tile_rows=rows, tile_words=words,
             src_row_step=row_step, src_word_step=word_step, row_first=first,
-            row_limit=self.between(first, rows * stripes + 1), **acc, **self._clamp(),
+            row_limit=row_limit, **acc, **self._clamp(),
             **destination,
         )
 
