@@ -30,6 +30,8 @@ struct CheckTarget {
   static_assert(is_power_of_two(T::table_entries), "table_entries must be a power of two");
   static_assert(T::table_entries >= MIN_TABLE_ENTRIES, "one step must not wrap twice");
   static_assert(is_power_of_two(T::acc_tiles), "acc_tiles must be a power of two");
+  static_assert(is_power_of_two(T::drain_words) && T::drain_words <= 8 && T::drain_words <= T::slices,
+                "drain_words must be a power of two up to 8 and the slices");
   static constexpr bool ok = true;
 };
 
@@ -50,6 +52,12 @@ constexpr int DRAIN_DELAY = 12;
 constexpr int DRAIN_SLOTS = 32;
 static_assert(2 * DRAIN_DELAY <= DRAIN_SLOTS, "a slot rests DRAIN_DELAY iterations at least");
 
+// Slices are drained in groups of neighbours, each with its own requantizer.
+template <class T>
+constexpr int group_slices() { return T::slices / T::drain_words; }
+template <class T>
+constexpr int group_slices_log2() { return T::slices_log2 - T::drain_words_log2; }
+
 // The memories of one machine. They are plain arrays and come as references, so that hardware
 // declares them static in a process and the simulator keeps them in a context.
 template <class T>
@@ -62,12 +70,12 @@ struct Memory {
   // offset, lane_mask, is_signed and last of every entry; a copy per slice, for a port per slice.
   typedef uint32_t Table[T::slices][T::table_entries];
   typedef int16_t MoveOffset[T::table_entries];
-  // Accumulators that are kept: a memory per lane, because the drain handles one slice per cycle.
-  typedef int32_t Accumulator[T::lanes][T::acc_tiles * T::slices];
+  // Accumulators that are kept: a memory per lane and group, which handles one slice per cycle.
+  typedef int32_t Accumulator[T::drain_words][T::lanes][T::acc_tiles * group_slices<T>()];
   // The channel records as the drain needs them: 0 the bias, 1 the second word.
   typedef uint64_t Record[2][RECORD_ROUNDS * T::slices];
-  // Words between requantizing and writing: 0 the data, 1 enable, row and word address.
-  typedef uint64_t Drained[2][DRAIN_SLOTS];
+  // Words between requantizing and writing: 0 where they go, behind it the data of each.
+  typedef uint64_t Drained[1 + T::drain_words][DRAIN_SLOTS];
 };
 
 }  // namespace rasna

@@ -224,6 +224,7 @@ struct Taps {
   uint8_t ib;  // bits of the saturated intermediate value, 12 to 24
   uint8_t last_lanes;  // valid bytes of the last word of a row, 1 to 8
   uint8_t fill;  // byte for the lanes behind them
+  uint8_t drain_log2;  // log2 of the words that are drained at the same time
   uint16_t table_entries;  // entries of the offset table in use, 16 or more
   int16_t group_step;  // bytes added to the offset when the position wraps
   uint16_t num_channels;  // output channels
@@ -262,6 +263,7 @@ inline Taps decode_taps(const uint64_t *words) {
   r.ib = (uint8_t)((words[0] >> 21) & 0x1f);
   r.last_lanes = (uint8_t)((words[0] >> 26) & 0xf);
   r.fill = (uint8_t)(words[0] >> 30);
+  r.drain_log2 = (uint8_t)((words[0] >> 40) & 0x3);
   r.table_entries = (uint16_t)(words[0] >> 45);
   r.group_step = (int16_t)words[1];
   r.num_channels = (uint16_t)(words[1] >> 16);
@@ -452,6 +454,7 @@ static const FieldInfo FIELDS_TAPS[] = {
     {"ib", 0, 21, 5, false},
     {"last_lanes", 0, 26, 4, false},
     {"fill", 0, 30, 8, false},
+    {"drain_log2", 0, 40, 2, false},
     {"table_entries", 0, 45, 16, false},
     {"group_step", 1, 0, 16, true},
     {"num_channels", 1, 16, 16, false},

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "map_memory.h"
 
 namespace rasna {
 
@@ -77,7 +78,7 @@ inline void loader_take(const Loader &loader, uint64_t word, int stripes_log2, b
   const SliceChannel channel = {record.src_base, record.num_codes};
   for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
-    const int copy = s >> stripes_log2;
+    const int copy = s & ((1 << copies_log2<T>(stripes_log2)) - 1);
     if (!is_list && !loader.second && copy == (int)loader.copy) next[s] = channel;
     if (is_list && (shared || copy == (int)loader.list_copy)) list_mem[s][index] = word;
   }

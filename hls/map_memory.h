@@ -138,6 +138,17 @@ inline Place place_row(int32_t row, uint16_t word, StripeOrigin origin, const De
   return place;
 }
 
+// Copies of a stripe are neighbours: log2 of their number, and the first one.
+template <class T>
+inline int copies_log2(int stripes_log2) {
+  return (T::slices_log2 - stripes_log2) & 7;
+}
+
+template <class T>
+inline int first_copy(int stripe, int stripes_log2) {
+  return stripe << copies_log2<T>(stripes_log2);
+}
+
 // Origins of all slices, one stripe per cycle.
 template <class T>
 inline void set_origins(const Destination &d, StripeOrigin (&origins)[T::slices]) {
@@ -148,7 +159,7 @@ inline void set_origins(const Destination &d, StripeOrigin (&origins)[T::slices]
 #pragma HLS pipeline II=1
     for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
-      if ((s & (num_stripes - 1)) == stripe) origins[s] = origin;
+      if (s >> copies_log2<T>(d.stripes_log2) == stripe) origins[s] = origin;
     }
     origin = next_origin(origin, steps, d.circular);
   }
@@ -166,20 +177,20 @@ inline uint64_t fill_lanes(uint64_t word, int valid_lanes, uint8_t fill) {
 }
 
 // values[index] as a tree of two-way selects: slices are separate memories or registers, which an
-// index cannot reach.
-template <class T, class Value>
-inline Value select_slice(const Value (&values)[T::slices], int index) {
-  Value level[T::slices];
+// index cannot reach. `count` is a power of two.
+template <int count, class Value>
+inline Value select_value(const Value (&values)[count], int index) {
+  Value level[count];
 #pragma HLS array_partition variable=level complete
-  for (int s = 0; s < T::slices; s++) {
+  for (int s = 0; s < count; s++) {
 #pragma HLS unroll
     level[s] = values[s];
   }
-  for (int bit = 0; bit < T::slices_log2; bit++) {
+  for (int bit = 0; bit < 7; bit++) {
 #pragma HLS unroll
-    for (int s = 0; s < T::slices / 2; s++) {
+    for (int s = 0; s < count / 2; s++) {
 #pragma HLS unroll
-      if (s < T::slices >> (bit + 1)) {
+      if (s < count >> (bit + 1)) {
         const Value even = level[2 * s], odd = level[2 * s + 1];
         level[s] = (index >> bit) & 1 ? odd : even;
       }

@@ -20,10 +20,11 @@ struct TilesJob {
   bool is_taps, is_move, is_rows;  // one of TAPS; MOVE; LOAD and FILL
   bool from_memory;                // LOAD
   bool is_max, acc_init, acc_keep, list_shared, sparse;
-  uint8_t stripes_log2, last_stripe, last_slot;
+  uint8_t stripes_log2, last_slot;
+  DrainSteps drain;
   uint16_t num_rounds;
   RoundChannels channels;  // TAPS: with a record in the stream
-  uint16_t final_words, full_words;  // to drain for a tile of the last round, of all others
+  uint16_t final_words, full_words;  // iterations to drain a tile of the last round, of all others
   uint16_t tile_rows;
   TileLast last;
   uint16_t table_entries;
@@ -39,8 +40,7 @@ struct TilesJob {
 
 template <class T>
 inline TilesJob taps_job(const Taps &f) {
-  const int copies_log2 = T::slices_log2 - (int)f.stripes_log2;
-  const int copies = 1 << (copies_log2 & 7);
+  const int copies = 1 << copies_log2<T>(f.stripes_log2);
   TilesJob job;
   job.is_taps = true;
   job.is_move = job.is_rows = job.from_memory = false;
@@ -50,12 +50,12 @@ inline TilesJob taps_job(const Taps &f) {
   job.list_shared = f.list_shared != 0;
   job.sparse = f.encoding == ENCODING_SPARSE;
   job.stripes_log2 = f.stripes_log2;
-  job.last_stripe = (uint8_t)((1 << (f.stripes_log2 & 7)) - 1);
+  job.drain = drain_steps<T>(f);
   job.last_slot = (uint8_t)((job.sparse ? SPARSE_CODES_PER_WORD : DENSE_CODES_PER_WORD) - 1);
-  job.num_rounds = (uint16_t)(((uint32_t)f.num_channels + (uint32_t)copies - 1) >> (copies_log2 & 7));
+  job.num_rounds = (uint16_t)(((uint32_t)f.num_channels + (uint32_t)copies - 1) >> copies_log2<T>(f.stripes_log2));
   job.channels = round_channels(f.num_channels, copies);
-  job.final_words = (uint16_t)((int)job.channels.final_round << (f.stripes_log2 & 7));
-  job.full_words = (uint16_t)T::slices;
+  job.final_words = (uint16_t)((int)job.channels.final_round << (f.stripes_log2 & 7) >> f.drain_log2);
+  job.full_words = (uint16_t)(T::slices >> f.drain_log2);
   job.tile_rows = f.tile_rows;
   job.last = tile_last(f.tile_rows, f.tile_words);
   job.table_entries = f.table_entries;
@@ -76,7 +76,8 @@ inline TilesJob plain_job(uint16_t num_channels, uint16_t num_rows, uint16_t num
   TilesJob job;
   job.is_taps = job.is_move = job.is_rows = job.from_memory = false;
   job.is_max = job.acc_init = job.acc_keep = job.list_shared = job.sparse = false;
-  job.stripes_log2 = job.last_stripe = 0;
+  job.stripes_log2 = 0;
+  job.drain = {0, 0, 0, 0, 0};
   job.last_slot = DENSE_CODES_PER_WORD - 1;
   job.num_rounds = num_channels;
   job.channels.final_round = job.channels.full_round = 0;

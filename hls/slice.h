@@ -98,18 +98,38 @@ inline void accumulate_vector(const Slice<T> &slice, const StepControl &c, uint6
   }
 }
 
-// MOVE: the masked bytes of the vector replace those of the word, or of `fill` if it is empty.
-// Otherwise the word that goes out: both come through one four-way select.
+// Which of the words that go out a slice stores.
+struct Stored {
+  bool enable;
+  uint16_t word;
+  uint8_t which;
+};
+
+// MOVE: the masked bytes of the vector replace those of the word, or of ready[0] if it is empty.
+// Otherwise the word that goes out. All come through one four-way select per bit, with a select
+// in front of it where more than two words can go out.
+template <int count>
 inline uint64_t next_word(uint64_t word, bool fresh, uint64_t vector, uint8_t lane_mask,
-                          uint8_t fill, bool is_move, uint64_t out) {
+                          bool is_move, const uint64_t (&ready)[count], uint8_t which) {
+  uint64_t even[count], odd[count];
+#pragma HLS array_partition variable=even complete
+#pragma HLS array_partition variable=odd complete
+  for (int k = 0; k < count; k++) {
+#pragma HLS unroll
+    even[k] = ready[k & ~1];
+    odd[k] = ready[(k | 1) & (count - 1)];
+  }
+  const int pair = is_move ? 0 : which & ~1;
+  const uint64_t first = select_value<count>(even, pair), second = select_value<count>(odd, pair);
+  const bool is_odd = which & 1 & (count - 1);
   uint64_t next = 0;
   for (int p = 0; p < WORD_BYTES; p++) {
 #pragma HLS unroll
     const bool masked = (lane_mask >> p) & 1;
-    const bool high = !is_move || (fresh && !masked), low = !is_move || masked;
+    const bool high = !is_move || (fresh && !masked), low = is_move ? masked : is_odd;
     const uint8_t here = (uint8_t)(word >> (8 * p)), there = (uint8_t)(vector >> (8 * p));
-    const uint8_t ready = (uint8_t)(out >> (8 * p));
-    const uint8_t byte = high ? (low ? ready : fill) : (low ? there : here);
+    const uint8_t ready_first = (uint8_t)(first >> (8 * p)), ready_second = (uint8_t)(second >> (8 * p));
+    const uint8_t byte = high ? (low ? ready_second : ready_first) : (low ? there : here);
     next |= (uint64_t)byte << (8 * p);
   }
   return next;

@@ -19,8 +19,28 @@ struct TargetTiny {
   static constexpr int table_entries_log2 = 5;
   static constexpr int acc_tiles = 16;
   static constexpr int acc_tiles_log2 = 4;
+  static constexpr int drain_words = 1;
+  static constexpr int drain_words_log2 = 0;
   static constexpr int bus_bytes = 8;
-  static constexpr uint32_t config_hash32 = 0x21673328u;
+  static constexpr uint32_t config_hash32 = 0x66b5088eu;
+};
+
+struct TargetSmall {
+  static constexpr int slices = 8;
+  static constexpr int slices_log2 = 3;
+  static constexpr int lanes = 8;
+  static constexpr int map_words = 128;
+  static constexpr int map_words_log2 = 7;
+  static constexpr int list_words = 16;
+  static constexpr int list_words_log2 = 4;
+  static constexpr int table_entries = 32;
+  static constexpr int table_entries_log2 = 5;
+  static constexpr int acc_tiles = 16;
+  static constexpr int acc_tiles_log2 = 4;
+  static constexpr int drain_words = 4;
+  static constexpr int drain_words_log2 = 2;
+  static constexpr int bus_bytes = 8;
+  static constexpr uint32_t config_hash32 = 0x8926986cu;
 };
 
 struct TargetPynqZ2 {
@@ -35,8 +55,10 @@ struct TargetPynqZ2 {
   static constexpr int table_entries_log2 = 7;
   static constexpr int acc_tiles = 64;
   static constexpr int acc_tiles_log2 = 6;
+  static constexpr int drain_words = 2;
+  static constexpr int drain_words_log2 = 1;
   static constexpr int bus_bytes = 8;
-  static constexpr uint32_t config_hash32 = 0xfb5eaabfu;
+  static constexpr uint32_t config_hash32 = 0x4be19d8eu;
 };
 
 struct TargetKv260 {
@@ -51,24 +73,30 @@ struct TargetKv260 {
   static constexpr int table_entries_log2 = 7;
   static constexpr int acc_tiles = 16;
   static constexpr int acc_tiles_log2 = 4;
+  static constexpr int drain_words = 4;
+  static constexpr int drain_words_log2 = 2;
   static constexpr int bus_bytes = 16;
-  static constexpr uint32_t config_hash32 = 0xb6f07ad0u;
+  static constexpr uint32_t config_hash32 = 0xfcc3f385u;
 };
 
 #if defined(RASNA_TARGET_TINY)
 typedef TargetTiny Target;
 #define RASNA_TARGET_NAME "tiny"
-#define RASNA_CONFIG_HASH "21673328588b1357"
+#define RASNA_CONFIG_HASH "66b5088eb624f7b4"
+#elif defined(RASNA_TARGET_SMALL)
+typedef TargetSmall Target;
+#define RASNA_TARGET_NAME "small"
+#define RASNA_CONFIG_HASH "8926986c56bf9358"
 #elif defined(RASNA_TARGET_PYNQ_Z2)
 typedef TargetPynqZ2 Target;
 #define RASNA_TARGET_NAME "pynq-z2"
-#define RASNA_CONFIG_HASH "fb5eaabfc7babf51"
+#define RASNA_CONFIG_HASH "4be19d8e62d5855f"
 #elif defined(RASNA_TARGET_KV260)
 typedef TargetKv260 Target;
 #define RASNA_TARGET_NAME "kv260"
-#define RASNA_CONFIG_HASH "b6f07ad0eb13b0b2"
+#define RASNA_CONFIG_HASH "fcc3f385b1a9ae57"
 #else
-#error "choose a target: -DRASNA_TARGET_TINY or -DRASNA_TARGET_PYNQ_Z2 or -DRASNA_TARGET_KV260"
+#error "choose a target: -DRASNA_TARGET_TINY or -DRASNA_TARGET_SMALL or -DRASNA_TARGET_PYNQ_Z2 or -DRASNA_TARGET_KV260"
 #endif
 
 }  // namespace rasna

@@ -1,7 +1,7 @@
 // TAPS, MOVE, LOAD and FILL: the one loop in which all slices work, one iteration per cycle.
 //
-// In every iteration each slice takes one tap (or one MOVE entry), at most one finished word is
-// requantized and written (or one word of LOAD and FILL), and at most one word of the next round's
+// In every iteration each slice takes one tap (or one MOVE entry), at most one finished word of every
+// group is requantized and written (or one word of LOAD and FILL), and at most one word of the next round's
 // lists arrives. Nothing waits inside: counters at the head of the pipeline decide, everything else
 // follows in order.
 #ifndef RASNA_HLS_TILES_H
@@ -36,23 +36,44 @@ inline void clear_slices(Slice<T> (&slices)[T::slices], Lanes<T> (&shadow)[T::sl
   }
 }
 
-// The word that is written into the slices whose stripe stores its row: for TAPS one that was
-// drained, for LOAD and FILL the next one.
-template <class Address, class Port>
-inline DrainedWord outgoing_word(const TilesJob &job, const Progress &at, const DrainedWord &drained,
-                                 Reader<Address> &reader, Port &port) {
-  DrainedWord out = drained;
+// The words that are written into the slices whose stripe stores their rows: for TAPS those that
+// were drained, for LOAD and FILL the next one.
+template <class T, class Address, class Port>
+inline DrainedWords<T> outgoing_words(const TilesJob &job, const Progress &at,
+                                      const DrainedWords<T> &drained, Reader<Address> &reader,
+                                      Port &port) {
+  DrainedWords<T> out = drained;
   uint64_t loaded = 0;
   if (at.active && job.from_memory) loaded = reader_take(reader, port);
   if (job.is_rows) {
-    out.data = loaded;
-    out.enable = at.active;
+    out.data[0] = loaded;
+    out.enable[0] = at.active;
     out.last_word = at.tile.last_word || !job.from_memory;
     out.row = (int32_t)at.tile.row + (int32_t)job.destination.row;
     out.word = at.move.word;
   }
-  out.data = fill_lanes(out.data, out.last_word ? (int)job.last_lanes : WORD_BYTES, job.fill);
+  for (int k = 0; k < T::drain_words; k++) {
+#pragma HLS unroll
+    out.data[k] =
+        fill_lanes(out.data[k], out.last_word ? (int)job.last_lanes : WORD_BYTES, job.fill);
+  }
+  // MOVE: what lanes begin with
+  if (job.is_move) out.data[0] = fill_lanes(0, 0, job.fill);
   return out;
+}
+
+// Which of the words that leave together a slice stores, and where: never more than one.
+template <class T>
+inline Stored stored_word(const DrainedWords<T> &out, const TilesJob &job, StripeOrigin origin) {
+  Stored stored = {false, 0, 0};
+  for (int k = 0; k < T::drain_words; k++) {
+#pragma HLS unroll
+    const int32_t row = out.row + (int32_t)k * job.drain.part_rows;
+    const uint16_t word = (uint16_t)(out.word + (uint32_t)k * job.drain.part_words);
+    const Place place = place_row(row, word, origin, job.destination);
+    if (out.enable[k] && place.stored) stored = {true, place.word, (uint8_t)k};
+  }
+  return stored;
 }
 
 // `taps` is all zero but for TAPS. Returns the iterations of the loop, for the simulator's profile:
@@ -116,11 +137,12 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
       loader_take<T>(loader, word, job.stripes_log2, job.list_shared, next, list_mem, record_mem);
       loader_advance(loader, word);
     }
-    DrainedWord ready = take_drained<T>(drained_mem, slot);
-    ready.enable = ready.enable && ((drained >> (DRAIN_DELAY - 1)) & 1);
-    const DrainedWord out = outgoing_word(job, at, ready, reader, port);
+    const bool is_ready = (drained >> (DRAIN_DELAY - 1)) & 1;
+    const DrainedWords<T> ready = take_drained<T>(drained_mem, slot, is_ready);
+    const DrainedWords<T> out = outgoing_words<T>(job, at, ready, reader, port);
     put_drained<T>(drained_mem, slot,
-                   drain_word<T>(drain, taps, job.destination, shadow, record_mem, acc_mem));
+                   drain_words<T>(drain, job.drain, taps, job.destination, shadow, record_mem,
+                                  acc_mem));
     const int drains = drain.left != 0 && !job.acc_keep ? 1 : 0;
     drained = (uint16_t)((drained << 1 | drains) & ((1 << DRAIN_DELAY) - 1));
     slot++;
@@ -142,19 +164,20 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
       if (s == 0) {  // MOVE: the same for all slices
         move_word = (uint16_t)(at.move.word + move_mem[tap.index & (T::table_entries - 1)]);
       }
-      const Place place = place_row(out.row, out.word, origins[s], job.destination);
-      slices[s].moved = next_word(slices[s].moved, slices[s].move_fresh, vector,
-                                  tap.entry.lane_mask, job.fill, job.is_move, out.data);
+      const Stored stored = stored_word<T>(out, job, origins[s]);
+      slices[s].moved = next_word<T::drain_words>(slices[s].moved, slices[s].move_fresh, vector,
+                                                  tap.entry.lane_mask, job.is_move, out.data,
+                                                  stored.which);
       if (step.active) slices[s].move_fresh = tap.entry.last != 0;
       const bool move_writes = step.active && tap.entry.last != 0;
-      write_bank<T>(map_mem[s], job.is_move ? move_writes : out.enable && place.stored,
-                    job.is_move ? move_word : place.word, slices[s].moved);
+      write_bank<T>(map_mem[s], job.is_move ? move_writes : stored.enable,
+                    job.is_move ? move_word : stored.word, slices[s].moved);
       slices[s].channel = channels[s];
     }
     if (e.tile_ends) {
       drain_begin(drain, at.round_words, at.round, at.acc_index, at.tile);
     } else {
-      drain_advance(drain, job.last_stripe, job.tile_rows);
+      drain_advance(drain, job.drain, job.tile_rows);
     }
     progress_on(at, job, e, longest);
     if (e.round_starts) loader_begin(loader, job.channels);

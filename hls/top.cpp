@@ -52,7 +52,12 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
   static Memory<Target>::MoveOffset move_mem;
   static Memory<Target>::Accumulator acc_mem;
 #pragma HLS array_partition variable=acc_mem complete dim=1
+#pragma HLS array_partition variable=acc_mem complete dim=2
+#ifdef RASNA_TARGET_KV260
+#pragma HLS bind_storage variable=acc_mem type=ram_s2p impl=lutram
+#else
 #pragma HLS bind_storage variable=acc_mem type=ram_s2p impl=bram
+#endif
   static Memory<Target>::Record record_mem;
 #pragma HLS array_partition variable=record_mem complete dim=1
 #pragma HLS bind_storage variable=record_mem type=ram_s2p impl=lutram

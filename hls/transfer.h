@@ -154,8 +154,9 @@ void store_step(const Store &f, Runs<Address> runs, Port &port, const typename M
       even[s] = map_mem[s][0][(word >> 1) & mask];
       odd[s] = map_mem[s][1][(word >> 1) & mask];
     }
-    const uint64_t of_even = select_slice<T>(even, at.stripe);
-    const uint64_t of_odd = select_slice<T>(odd, at.stripe);
+    const int slice = first_copy<T>(at.stripe, f.stripes_log2);
+    const uint64_t of_even = select_value<T::slices>(even, slice);
+    const uint64_t of_odd = select_value<T::slices>(odd, slice);
     port.write(word & 1 ? of_odd : of_even);
     run_starts = run_left == 1;
     run_left = run_left == 1 ? run_words : run_left - 1;

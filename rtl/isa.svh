@@ -48,7 +48,8 @@ localparam logic [7:0] REGISTER_SCRATCH_BASE_LO = 8'h38;  // rw: byte address of
 localparam logic [7:0] REGISTER_SCRATCH_BASE_HI = 8'h3c;  // rw: high half
 localparam logic [7:0] REGISTER_CYCLES_LO = 8'h40;  // r: cycles of the last run, low half
 localparam logic [7:0] REGISTER_CYCLES_HI = 8'h44;  // r: high half
-localparam logic [31:0] CONFIG_HASH_TINY = 32'h21673328;
-localparam logic [31:0] CONFIG_HASH_PYNQ_Z2 = 32'hfb5eaabf;
-localparam logic [31:0] CONFIG_HASH_KV260 = 32'hb6f07ad0;
+localparam logic [31:0] CONFIG_HASH_TINY = 32'h66b5088e;
+localparam logic [31:0] CONFIG_HASH_SMALL = 32'h8926986c;
+localparam logic [31:0] CONFIG_HASH_PYNQ_Z2 = 32'h4be19d8e;
+localparam logic [31:0] CONFIG_HASH_KV260 = 32'hfcc3f385;
 /* verilator lint_on UNUSEDPARAM */

@@ -139,7 +139,8 @@ def struct_name(target: targets.Target) -> str:
 
 
 def c_target(target: targets.Target) -> str:
-    sizes = ("slices", "lanes", "map_words", "list_words", "table_entries", "acc_tiles")
+    sizes = ("slices", "lanes", "map_words", "list_words", "table_entries", "acc_tiles",
+             "drain_words")
     lines = [f"struct {struct_name(target)} {{"]
     for name in sizes:
         value = getattr(target, name)

@@ -98,10 +98,14 @@ void FastMachine::execute(const Step &step, const Segments &segments) {
     }
 }
 
+uint8_t *FastMachine::slice_of(int stripe, int stripes_log2) const {
+    return map_.get() + first_copy<Target>(stripe, stripes_log2) * SLICE_STRIDE;
+}
+
 void FastMachine::fill(const Fill &f) {
     for (int stripe = 0; stripe < 1 << f.stripes_log2; stripe++)
         for (int block = 0; block < f.num_blocks; block++)
-            memset(map_.get() + stripe * SLICE_STRIDE + (f.out_base + block * f.block_step) * WORD_BYTES, f.fill,
+            memset(slice_of(stripe, f.stripes_log2) + (f.out_base + block * f.block_step) * WORD_BYTES, f.fill,
                    static_cast<size_t>(f.num_words) * WORD_BYTES);
 }
 
@@ -114,7 +118,7 @@ void FastMachine::load_rows(const Load &f, const uint64_t *segment) {
         for (int stripe = 0; stripe < rule.num_stripes(); stripe++) {
             const int word = rule.word(stripe, y + f.out_row);
             if (word < 0) continue;
-            uint8_t *into = map_.get() + stripe * SLICE_STRIDE + static_cast<size_t>(word) * WORD_BYTES;
+            uint8_t *into = slice_of(stripe, f.out_stripes_log2) + static_cast<size_t>(word) * WORD_BYTES;
             const uint64_t *from = segment + f.dram_addr + static_cast<size_t>(y) * f.dram_row_step;
             for (int c = 0; c < f.num_channels; c++) {
                 memcpy(into, from, row_bytes);
@@ -135,7 +139,7 @@ void FastMachine::store_rows(const Store &f, uint64_t *segment) {
         uint64_t *into = segment + f.dram_addr + static_cast<size_t>(c) * f.dram_channel_step;
         int stripe = 0, local = 0;
         for (int y = 0; y < f.num_rows; y++, into += f.dram_row_step) {
-            memcpy(into, map_.get() + stripe * SLICE_STRIDE + (channel + local * f.src_row_step) * WORD_BYTES, row_bytes);
+            memcpy(into, slice_of(stripe, f.stripes_log2) + (channel + local * f.src_row_step) * WORD_BYTES, row_bytes);
             if (++local == f.src_rows) {
                 local = 0;
                 stripe++;
@@ -162,7 +166,7 @@ void FastMachine::move(const Move &f) {
     for (int stripe = 0; stripe < 1 << f.stripes_log2; stripe++)
         for (int c = 0; c < f.num_channels; c++)
             for (int y = 0; y < f.num_rows; y++) {
-                uint8_t *const slice = map_.get() + stripe * SLICE_STRIDE;
+                uint8_t *const slice = slice_of(stripe, f.stripes_log2);
                 const uint8_t *from = slice + f.src_base + c * f.src_channel_step + y * f.src_row_step;
                 uint8_t *into = slice + (f.out_base + c * f.out_channel_step + y * f.out_row_step) * WORD_BYTES;
                 for (int x = 0; x < f.num_words; x++) {

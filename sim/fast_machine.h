@@ -1,7 +1,7 @@
 // The fast functional machine: the semantics of docs/machine.md, the loops in the order that suits a processor.
 //
-// Every stripe is kept once, in the slices 0 to S-1; copies are not made, because a tensor is read with the number of
-// stripes that it was written with. Tap lists are decoded when a program is loaded.
+// Every stripe is kept once, in the slice of its first copy; other copies are not made, because a tensor is read with
+// the number of stripes that it was written with. Tap lists are decoded when a program is loaded.
 #ifndef RASNA_SIM_FAST_MACHINE_H
 #define RASNA_SIM_FAST_MACHINE_H
 
@@ -44,6 +44,7 @@ class FastMachine : public Machine {
     void set_table(const Table &f);
     void move(const Move &f);
     void taps(const TapsPlan &plan);
+    uint8_t *slice_of(int stripe, int stripes_log2) const;  // its map memory
 
     const Body *body_;
     const Program *program_ = nullptr;

@@ -78,8 +78,8 @@ RASNA_API int32_t rasna_set_option(rasna_context *context, const char *name, con
 /* The value, cut to value_bytes and always terminated. */
 RASNA_API int32_t rasna_get_option(rasna_context *context, const char *name, char *value, uint64_t value_bytes);
 
-/* Read the map memory as the last run left it. For a tensor of S stripes only the slices 0 to S-1 are meaningful:
- * the fast object keeps one copy of every stripe. ERROR_MAP_RANGE outside, ERROR_BAD_ARGUMENT where not supported. */
+/* Read the map memory as the last run left it. Of a tensor of S stripes only every (L/S)th slice is meaningful: the
+ * fast object keeps the first copy of every stripe. ERROR_MAP_RANGE outside, ERROR_BAD_ARGUMENT where not supported. */
 RASNA_API int32_t rasna_read_map(rasna_context *context, uint32_t slice, uint32_t first_word, uint32_t num_words,
                                  uint64_t *words);
 

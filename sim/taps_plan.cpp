@@ -50,12 +50,13 @@ class Grouper {
 // The words of a stripe that are needed at all, in order.
 void Grouper::collect(int stripe) {
     stripe_.clear();
+    const size_t slice = first_copy<Target>(stripe, f_.stripes_log2);
     for (uint32_t y = 0; y < f_.tile_rows; y++) {
         const uint32_t row = static_cast<uint32_t>(stripe) * f_.tile_rows + y;
         if (!f_.acc_keep && (row < f_.row_first || row >= f_.row_limit)) continue;
         for (uint32_t x = 0; x < f_.tile_words; x++)
-            stripe_.push_back({static_cast<uint32_t>(stripe * SLICE_STRIDE + y * f_.src_row_step + x * f_.src_word_step),
-                               static_cast<uint32_t>(stripe) * Target::acc_tiles + y * f_.tile_words + x, row, x});
+            stripe_.push_back({static_cast<uint32_t>(slice * SLICE_STRIDE + y * f_.src_row_step + x * f_.src_word_step),
+                               static_cast<uint32_t>(slice) * Target::acc_tiles + y * f_.tile_words + x, row, x});
     }
 }
 
@@ -115,7 +116,8 @@ void Grouper::add_copies(const Word *words, int num_words) {
             const int row = rule_.word(stripe, static_cast<int>(words[begin].row) + f_.out_row);
             if (row < 0) continue;
             const size_t word = static_cast<size_t>(row) + words[begin].x;
-            plan_.copies.push_back({static_cast<uint32_t>(stripe * SLICE_STRIDE + word * WORD_BYTES),
+            const size_t slice = first_copy<Target>(stripe, f_.out_stripes_log2);
+            plan_.copies.push_back({static_cast<uint32_t>(slice * SLICE_STRIDE + word * WORD_BYTES),
                                     static_cast<uint8_t>(begin), static_cast<uint8_t>(end - begin)});
         }
     }
@@ -215,12 +217,11 @@ ListRange ListDecoder::decode(const uint64_t *words, const ChannelRecord &record
 
 Channel channel_of(const Taps &f, const ChannelRecord &r, uint32_t n, uint16_t list_src_base) {
     const uint32_t copies = Target::slices >> f.stripes_log2;
-    const uint32_t first_slice = n % copies << f.stripes_log2;
     Channel channel = {};
     channel.bias = r.bias;
     channel.src_shift = r.src_base - list_src_base;
     channel.to = static_cast<uint32_t>(r.out_channel) * f.out_channel_step * WORD_BYTES;
-    channel.tile = first_slice * Target::acc_tiles + f.acc_base + n / copies * f.tile_rows * f.tile_words;
+    channel.tile = n % copies * Target::acc_tiles + f.acc_base + n / copies * f.tile_rows * f.tile_words;
     channel.requant = {r.pre_shift, r.multiplier, r.shift, f.ib, f.clamp_lo, f.clamp_hi};
     return channel;
 }

@@ -59,6 +59,7 @@ class Validator {
     void move(const Move &f) const;
     void taps(const Taps &f) const;
     void taps_fields(const Taps &f) const;
+    void taps_drain(const Taps &f) const;
     int64_t taps_records(const Taps &f, int64_t &max_out_channel) const;
     void taps_record(const Taps &f, const ChannelRecord &r, int64_t n, const ChannelRecord &first) const;
     AddressSpan list_span(const Taps &f, const uint64_t *words, int num_codes) const;
@@ -317,6 +318,27 @@ int64_t Validator::taps_records(const Taps &f, int64_t &max_out_channel) const {
     return num_codes;
 }
 
+// No slice has to store two of the words that leave at the same time.
+void Validator::taps_drain(const Taps &f) const {
+    check(ERROR_BAD_FIELD, "drain_log2", f.drain_log2, 0, std::min<int>(Target::drain_words_log2, f.stripes_log2));
+    if (f.drain_log2 == 0 || f.acc_keep) return;
+    const WriteRule rows = WriteRule::of_local_rows(destination_of(f));
+    const int64_t num_rows = static_cast<int64_t>(f.tile_rows) << f.stripes_log2, part = num_rows >> f.drain_log2;
+    for (int stripe = 0; stripe < rows.num_stripes(); stripe++)
+        for (int64_t first = 0; first < part; first++) {
+            int64_t stored = -1;
+            for (int64_t row = first; row < num_rows; row += part) {
+                if (row < f.row_first || row >= f.row_limit) continue;
+                if (rows.word(stripe, static_cast<int>(row) + f.out_row) < 0) continue;
+                if (stored >= 0)
+                    refuse(ERROR_BAD_FIELD, "drain_log2 is " + number(f.drain_log2) + ": rows " + number(stored) + " and " +
+                                                number(row) + " are drained together, and stripe " + number(stripe) +
+                                                " stores both");
+                stored = row;
+            }
+        }
+}
+
 void Validator::taps(const Taps &f) const {
     taps_fields(f);
     int64_t max_out_channel = 0;
@@ -329,10 +351,14 @@ void Validator::taps(const Taps &f) const {
         check_span(ERROR_ACC_RANGE, "the accumulators from acc_base on", f.acc_base, f.acc_base + rounds * tiles - 1,
                    Target::acc_tiles);
     }
-    if (f.acc_keep) return;
+    if (f.acc_keep) {
+        taps_drain(f);
+        return;
+    }
     const int64_t rows = static_cast<int64_t>(f.tile_rows) << f.stripes_log2;
     check_destination(destination_of(f), f.row_first + f.out_row, std::min<int64_t>(rows, f.row_limit) + f.out_row,
                       max_out_channel, f.tile_words);
+    taps_drain(f);
 }
 
 void Validator::run() {

@@ -122,7 +122,7 @@ def taps_cycles(
     stream = np.pad(stream, padding).reshape(rounds, copies).sum(axis=1)
     channels = np.full(rounds, copies, np.int64)
     channels[-1] = num_channels - (rounds - 1) * copies
-    drain = channels * stripes
+    drain = channels * stripes >> fields["drain_log2"]
     tiles = fields["tile_rows"] * fields["tile_words"]
     later_tiles = (tiles - 1) * np.maximum(np.maximum(codes, drain), 1)
 

@@ -188,7 +188,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("fill", 8, "byte for the lanes behind them"),
             ("", 1, ""),  # curve
             ("", 1, ""),  # out_split
-            ("", 2, ""),  # drain_log2
+            ("drain_log2", 2, "log2 of the words that are drained at the same time"),
             ("", 2, ""),  # skip_taps
             ("", 1, ""),  # skip_signed
             ("table_entries", 16, "entries of the offset table in use, 16 or more"),

@@ -25,6 +25,7 @@ class Target:
     list_words: 64-bit words in each half of a slice's list memory.
     table_entries: entries of the offset table.
     acc_tiles: tiles of 8 accumulators that every slice can keep.
+    drain_words: words D that are requantised in a cycle, a power of two up to 8.
     clock_mhz, bus_bytes, part, boards: for estimates and the documentation only.
     """
 
@@ -34,6 +35,7 @@ class Target:
     list_words: int
     table_entries: int
     acc_tiles: int
+    drain_words: int
     clock_mhz: int
     bus_bytes: int
     part: str
@@ -42,10 +44,15 @@ class Target:
     lanes: int = isa.WORD_BYTES
 
     def __post_init__(self) -> None:
-        for field in ("slices", "map_words", "list_words", "table_entries", "acc_tiles"):
+        for field in ("slices", "map_words", "list_words", "table_entries", "acc_tiles",
+                      "drain_words"):
             value = getattr(self, field)
             if not _is_power_of_two(value):
                 raise ValueError(f"target {self.name}: {field} must be a power of two, not {value}")
+        if self.drain_words > min(8, self.slices):
+            raise ValueError(
+                f"target {self.name}: drain_words is at most 8 and the slices, not {self.drain_words}"
+            )
         if self.slices > 128:
             raise ValueError(f"target {self.name}: at most 128 slices, not {self.slices}")
         if self.map_words > 4096:
@@ -67,7 +74,8 @@ class Target:
         text = (
             f"rasna isa={isa.ISA_VERSION} slices={self.slices} lanes={self.lanes} "
             f"map_words={self.map_words} list_words={self.list_words} "
-            f"table_entries={self.table_entries} acc_tiles={self.acc_tiles}"
+            f"table_entries={self.table_entries} acc_tiles={self.acc_tiles} "
+            f"drain_words={self.drain_words}"
         )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -75,13 +83,14 @@ class Target:
 TARGETS: dict[str, Target] = {
     t.name: t
     for t in (
-        Target("tiny", 4, 128, 16, 32, 16, 100, 8, "", ()),
+        Target("tiny", 4, 128, 16, 32, 16, 1, 100, 8, "", ()),
+        Target("small", 8, 128, 16, 32, 16, 4, 100, 8, "", ()),
         Target(
-            "pynq-z2", 32, 1024, 256, 128, 64, 150, 8, "xc7z020clg400-1",
+            "pynq-z2", 32, 1024, 256, 128, 64, 2, 150, 8, "xc7z020clg400-1",
             ("pynq-z1", "pynq-z2", "ultra96v2"),
         ),
         Target(
-            "kv260", 64, 1024, 2048, 128, 16, 200, 16, "xck26-sfvc784-2LV-c",
+            "kv260", 64, 1024, 2048, 128, 16, 4, 200, 16, "xck26-sfvc784-2LV-c",
             ("kv260", "zcu104"),
         ),
     )

@@ -45,7 +45,7 @@ class _Naive:
     def write_word(self, f, c, d, x, values):
         stripes = 1 << f["out_stripes_log2"]
         for s in range(self.L):
-            j = s % stripes
+            j = s // (self.L // stripes)
             local = d - j * f["out_rows"] + f["out_halo_top"]
             if f["circular_rows"]:
                 local %= f["out_height"]
@@ -80,7 +80,7 @@ class _Naive:
                     a = 8 * (f["src_base"] + c * f["src_channel_step"]
                              + local * f["src_row_step"] + x)
                     self.memory[f["segment"]][self._dram(f, c, y, x)] = _word(
-                        self.map[j][a : a + 8])
+                        self.map[j * (self.L >> f["stripes_log2"])][a : a + 8])
 
     def table(self, f):
         for i in range(f["num_entries"]):
@@ -122,7 +122,7 @@ class _Naive:
             for j in range(stripes):
                 for y in range(f["tile_rows"]):
                     for x in range(f["tile_words"]):
-                        s = n % copies * stripes + j
+                        s = j * copies + n % copies
                         i = (f["acc_base"] + (n // copies * f["tile_rows"] + y)
                              * f["tile_words"] + x)
                         lanes = [self._lane(f, record, shared, s, i, y, x, p) for p in range(8)]

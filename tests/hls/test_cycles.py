@@ -12,12 +12,12 @@ from tests.messages import refuses
 CONSTANT = cycles.INSTRUCTION_CYCLES + cycles.TILES_PIPELINE_CYCLES
 
 
-def taps(codes, lists, **fields):
+def taps(codes, lists, target="tiny", **fields):
     values = {
         "num_channels": len(codes), "stripes_log2": 0, "out_stripes_log2": 0, "tile_rows": 1,
-        "tile_words": 1, "acc_keep": 0, **fields,
+        "tile_words": 1, "acc_keep": 0, "drain_log2": 0, **fields,
     }
-    return cycles.taps_cycles(values, "tiny", np.array(codes), np.array(lists))
+    return cycles.taps_cycles(values, target, np.array(codes), np.array(lists))
 
 
 def test_one_tile_waits_for_its_stream_and_for_its_own_drain():
@@ -54,6 +54,13 @@ def test_stripes_compute_one_channel_each_and_drain_one_word_each():
     assert got == expected - 2 * stream + 3 * round_cycles + 4
 
 
+def test_words_that_leave_together_take_one_cycle():
+    """Eight stripes and one channel a round: 8 words to write after a list of one tap."""
+    fields = dict(stripes_log2=3, out_stripes_log2=3, tile_words=4)
+    by_drain = [taps([1], [1], "small", **fields, drain_log2=n) for n in range(3)]
+    assert [a - b for a, b in zip(by_drain, by_drain[1:], strict=False)] == [4 * 4, 2 * 4]
+
+
 def test_the_stream_gives_codes_and_list_lengths():
     record = {"num_codes": 9, "list_words": 2, "multiplier": 1, "shift": 1}
     words = isa.pack(isa.CHANNEL_RECORD, 2, "record", **record) + [1, 2]
@@ -63,7 +70,7 @@ def test_the_stream_gives_codes_and_list_lengths():
     assert (num_codes.tolist(), list_words.tolist()) == ([9, 0], [2, 0])
     fields = {
         "num_channels": 2, "stripes_log2": 0, "out_stripes_log2": 0, "tile_rows": 1,
-        "tile_words": 1, "acc_keep": 0,
+        "tile_words": 1, "acc_keep": 0, "drain_log2": 0,
     }
     stream = np.array(words, np.uint64)
     by_stream = cycles.instruction_cycles(Opcode.TAPS, fields, "tiny", stream)

@@ -17,7 +17,7 @@ from rasna import cycles, isa
 from rasna.golden import run_program
 from rasna.isa import Opcode
 
-DEFAULT_SEEDS = {"tiny": range(120), "pynq-z2": range(25)}
+DEFAULT_SEEDS = {"tiny": range(120), "small": range(80), "pynq-z2": range(25)}
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="neither g++ nor clang++ is installed")
 
@@ -45,8 +45,9 @@ def first_difference(library, target: str, seeds: range) -> tuple[int | None, in
 
 
 @pytest.fixture(scope="module")
-def tiny_library(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("tiny"), "tiny", COMPILERS[0])
+def libraries(tmp_path_factory):
+    """Objects by target."""
+    return {t: build(tmp_path_factory.mktemp(t), t, COMPILERS[0]) for t in ("tiny", "small")}
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -64,16 +65,17 @@ def test_no_undefined_behaviour_in_random_programs(tmp_path):
     assert first_difference(library, "tiny", range(40))[0] is None
 
 
-def test_an_unknown_opcode_ends_the_run_with_its_number(tiny_library):
+def test_an_unknown_opcode_ends_the_run_with_its_number(libraries):
     words = isa.encode(Opcode.FILL, num_words=1, num_blocks=1) + [0xEE] + [0] * 7
-    result = run(tiny_library, np.array(words, np.uint64), np.zeros(1, np.uint64), 1, 1)
+    result = run(libraries["tiny"], np.array(words, np.uint64), np.zeros(1, np.uint64), 1, 1)
     assert (result.error, result.last_instruction) == (isa.Error.BAD_OPCODE, 1)
 
 
+@pytest.mark.parametrize("target", ["tiny", "small"])
 @pytest.mark.parametrize("seed", range(40))
-def test_the_tile_loop_runs_as_often_as_the_cycle_formula_says(tiny_library, seed):
-    program, inputs, output_words, scratch_words = random_program(seed, "tiny")
-    result = run(tiny_library, program, inputs, output_words, scratch_words)
+def test_the_tile_loop_runs_as_often_as_the_cycle_formula_says(libraries, target, seed):
+    program, inputs, output_words, scratch_words = random_program(seed, target)
+    result = run(libraries[target], program, inputs, output_words, scratch_words)
     # the loop sees that it is done one iteration after the last one that did something
     pipeline = cycles.INSTRUCTION_CYCLES + cycles.TILES_PIPELINE_CYCLES - 1
     for number, iterations in enumerate(result.iterations):
@@ -81,10 +83,10 @@ def test_the_tile_loop_runs_as_often_as_the_cycle_formula_says(tiny_library, see
         if opcode == Opcode.TAPS:
             first = fields["stream_addr"]
             stream = program[first : first + fields["stream_words"]]
-            estimate = cycles.instruction_cycles(opcode, fields, "tiny", stream)
+            estimate = cycles.instruction_cycles(opcode, fields, target, stream)
             assert iterations == estimate - pipeline - (1 << fields["out_stripes_log2"])
         elif opcode == Opcode.MOVE:
-            assert iterations == cycles.instruction_cycles(opcode, fields, "tiny") - pipeline
+            assert iterations == cycles.instruction_cycles(opcode, fields, target) - pipeline
         elif opcode in (Opcode.LOAD, Opcode.FILL):
             words = fields["num_words"] * fields.get("num_blocks", 1)
             words *= fields.get("num_channels", 1) * fields.get("num_rows", 1)
@@ -104,18 +106,33 @@ MUTANTS = [
     ("slice.h", "takes ? product : acc", "takes ? acc : product"),
     ("slice.h", "product ^ 0x8000", "product"),
     ("drain.h", "nine != 0 && total < 0", "total < 0"),
-    ("drain.h", "drain.row >= (int32_t)f.row_first", "drain.row > (int32_t)f.row_first"),
+    ("drain.h", "row >= (int32_t)f.row_first", "row > (int32_t)f.row_first"),
     ("loader.h", "shared ? 0 : loader.round & 1", "shared ? 1 : loader.round & 1"),
     ("tiles.h", "last_lanes : WORD_BYTES", "last_lanes : (int)job.last_lanes"),
 ]
+# What only machines that drain several words at a time have.
+WIDE_MUTANTS = [
+    ("drain.h", "(k << turns_log2) | turn", "k | turn"),
+    ("drain.h", "== turn;", ">= turn;"),
+    ("drain.h", "drain.copy + 1 : drain.slice", "drain.copy : drain.slice"),
+    ("drain.h", "k >> steps.together_log2 == 0 &&", "k == 0 &&"),
+    ("drain.h", "(int32_t)k * steps.part_rows;", "(int32_t)(k & 1) * steps.part_rows;"),
+    ("tiles.h", "(uint32_t)k * job.drain.part_words", "(uint32_t)(k & 2) * job.drain.part_words"),
+    ("tiles.h", "(uint8_t)k};", "(uint8_t)(k & 1)};"),
+    ("slice.h", "is_odd = which & 1", "is_odd = which & 2"),
+    ("map_memory.h", "return stripe << copies_log2", "return stripe << 0 * copies_log2"),
+]
 
 
-@pytest.mark.parametrize(("header", "right", "wrong"), MUTANTS)
-def test_the_comparison_sees_a_planted_fault(tmp_path, header, right, wrong):
+@pytest.mark.parametrize(
+    ("target", "header", "right", "wrong"),
+    [("tiny", *mutant) for mutant in MUTANTS] + [("small", *mutant) for mutant in WIDE_MUTANTS],
+)
+def test_the_comparison_sees_a_planted_fault(tmp_path, target, header, right, wrong):
     folder = tmp_path / "hls"
     shutil.copytree(ROOT / "hls", folder)
     text = (folder / header).read_text()
     assert text.count(right) >= 1, f"{header} has no {right!r}; choose another mutant"
     (folder / header).write_text(text.replace(right, wrong, 1))
-    library = build(tmp_path, "tiny", COMPILERS[0], "-O1", hls=folder)
-    assert first_difference(library, "tiny", range(120))[0] is not None
+    library = build(tmp_path, target, COMPILERS[0], "-O1", hls=folder)
+    assert first_difference(library, target, range(120))[0] is not None

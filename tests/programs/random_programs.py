@@ -16,6 +16,7 @@ import numpy as np
 
 from rasna import isa
 from rasna.assembler import ProgramBuilder, disassemble
+from rasna.compile.backend.taps import drain_log2
 from rasna.encoding import (
     channel_records,
     codes_per_word,
@@ -118,10 +119,14 @@ class _Generator:
         return free[self.below(len(free))]
 
     def _destination(
-        self, region: _Region, num_channels: int, num_rows: int, num_words: int
+        self, region: _Region, num_channels: int, num_rows: int, num_words: int,
+        like: int | None = None,
     ) -> dict[str, int] | None:
-        """Fields of a layout inside ``region`` that holds so much without writing twice."""
-        log2 = self.below(self.max_stripes_log2 + 1)
+        """Fields of a layout inside ``region`` that holds so much without writing twice.
+
+        like: log2 of stripes that a compiler would keep: each owns the rows that it computes.
+        """
+        log2 = self.below(self.max_stripes_log2 + 1) if like is None else like
         stripes = 1 << log2
         circular = self.flag()
         out_rows = self.between(1, max(1, -(-num_rows // stripes)) + 1)
@@ -131,6 +136,9 @@ class _Generator:
             out_height = num_rows + self.below(3)
             out_row = self.below(out_height - num_rows + 1)
             out_rows, halo_top = min(out_rows, out_height), min(halo_top, out_height)
+        if like is not None:
+            out_rows, halo_top, out_row = num_rows // stripes, self.below(2), 0
+            out_height = num_rows if circular else out_height
         local_rows = min(out_rows + halo_top + self.below(3), 8)
         row_step = num_words + self.below(3)
         channel_step = local_rows * row_step + self.below(3)
@@ -244,7 +252,9 @@ class _Generator:
         tiles = -(-channels // copies) * rows * words
         passes = self.between(1, 3) if tiles <= self.target.acc_tiles else 1
         region = self._pick(source)
-        destination = self._destination(region, channels + self.below(2), rows * stripes, words)
+        like = log2 if self.flag() else None
+        destination = self._destination(
+            region, channels + self.below(2), rows * stripes, words, like)
         if destination is None:
             return
         acc_base = self.below(max(0, self.target.acc_tiles - tiles) + 1)
@@ -274,15 +284,21 @@ class _Generator:
         self._table(table_entries(
             offset=spread, is_signed=signed, lane_mask=masks, last=last, out_offset=out))
         stripes = 1 << source.stripes_log2
-        first = self.below(2)
+        whole = self.flag()
+        first = 0 if whole else self.below(2)
+        row_limit = rows * stripes if whole else self.between(first, rows * stripes + 1)
+        most = drain_log2(
+            dict(tile_rows=rows, stripes_log2=source.stripes_log2, row_first=first,
+                 row_limit=row_limit, **acc, **destination), self.target)
         self.builder.add(
             Opcode.TAPS, self._stream(lists, channels, origin, shared, destination),
+            drain_log2=self.below(most + 1),
             func=self.flag(0.3), list_shared=shared, encoding=encoding,
             stripes_log2=source.stripes_log2, ib=self.between(12, 24),
             last_lanes=self.between(1, 8), fill=self.below(256), table_entries=entries,
             group_step=group_step, num_channels=channels, tile_rows=rows, tile_words=words,
             src_row_step=row_step, src_word_step=word_step, row_first=first,
-            row_limit=self.between(first, rows * stripes + 1), **acc, **self._clamp(),
+            row_limit=row_limit, **acc, **self._clamp(),
             **destination,
         )
 

@@ -1,4 +1,5 @@
-"""Every opcode on the RTL of `tiny`: the small programs and random ones, with and without stalls.
+"""Every opcode on the RTL of `tiny`: the small programs and random ones, with and without stalls;
+random ones on that of `small` too, which drains several words at a time.
 
 RASNA_SEED=first and RASNA_COUNT=number choose other random programs.
 """
@@ -48,12 +49,13 @@ def test_the_small_programs_use_every_opcode_and_count_each_instruction(rtl):
     assert set(used) == set(isa.Opcode)
 
 
+@pytest.mark.parametrize("target", ["tiny", "small"])
 @pytest.mark.parametrize("options", STALLS[1:], ids=str)
-def test_random_programs_give_the_bits_of_golden(options, rtl):
-    used, library = Counter(), rtl("tiny")
+def test_random_programs_give_the_bits_of_golden(options, target, rtl):
+    used, library = Counter(), rtl(target)
     for seed in range(FIRST_SEED, FIRST_SEED + NUM_SEEDS):
-        case = random_program(seed, "tiny")
-        expected = golden.run_program(*case, "tiny")
+        case = random_program(seed, target)
+        expected = golden.run_program(*case, target)
         assert expected.size > 0
         stalls = {**options, "stall_seed": seed + 1} if "stall_seed" in options else options
         with Context(library, **stalls) as context:

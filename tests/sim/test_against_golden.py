@@ -13,7 +13,7 @@ from small_programs import taps_program
 from rasna import golden
 
 FIRST_SEED = int(os.environ.get("RASNA_SEED", "1000"))
-NUM_SEEDS = {"tiny": 120, "pynq-z2": 30, "kv260": 15}
+NUM_SEEDS = {"tiny": 120, "small": 60, "pynq-z2": 30, "kv260": 15}
 
 
 def check_seed(seed: int, target: str, contexts: list[Context]) -> None:

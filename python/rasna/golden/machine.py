@@ -169,12 +169,13 @@ def _execute_store(state: State, fields: dict[str, int]) -> None:
     state.check_range(
         "src_base", address, state.target.map_words, isa.Error.MAP_RANGE, "map word"
     )
+    source = stripe * (state.target.slices // num_stripes)  # the first copy
     status = state.read_status(fields["stripes_log2"]).reshape(
         *state.map_words.shape, isa.WORD_BYTES
-    )[stripe, address]
-    _refuse_status(state, status, stripe, address)
+    )[source, address]
+    _refuse_status(state, status, source, address)
     segment = isa.Segment(fields["segment"])
-    state.segments[segment][index] = state.map_words[stripe, address]
+    state.segments[segment][index] = state.map_words[source, address]
     state.segment_written[segment][index] = True
 
 

@@ -93,6 +93,11 @@ class State:
         self.check_field(fields, name, 0, self.target.slices.bit_length() - 1)
         return 1 << fields[name]
 
+    def copies_of(self, stripe: int, num_stripes: int) -> slice:
+        """The slices that hold copies of a stripe: neighbours."""
+        copies = self.target.slices // num_stripes
+        return slice(stripe * copies, (stripe + 1) * copies)
+
     def check_range(
         self, name: str, index: np.ndarray, limit: int, code: isa.Error, what: str
     ) -> None:
@@ -158,10 +163,10 @@ class State:
         """Write uint64 words (N,) to the places that :meth:`destinations` found."""
         num_stripes = len(places)
         for stripe, (chosen, address) in enumerate(places):
-            self.map_words[stripe::num_stripes, address] = words[chosen]
-            self.stripes[stripe::num_stripes, address] = stripes_log2
-            written = self.written.view("<u8")
-            written[stripe::num_stripes, address] = 0x0101010101010101
+            copies = self.copies_of(stripe, num_stripes)
+            self.map_words[copies, address] = words[chosen]
+            self.stripes[copies, address] = stripes_log2
+            self.written.view("<u8")[copies, address] = 0x0101010101010101
 
     def read_status(self, stripes_log2: int) -> np.ndarray:
         """uint8 (L, map_bytes): OK, UNWRITTEN or WRONG_STRIPES for a reader of such stripes."""

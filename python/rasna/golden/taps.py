@@ -27,6 +27,7 @@ class _Taps:
 def execute_taps(state: State, fields: dict[str, int]) -> None:
     """docs/machine.md, TAPS. Channel by channel; all rows, words and lanes at once."""
     _check_fields(state, fields)
+    _check_drain(state, fields)
     records, lists = _read_stream(state, fields)
     num_stripes = 1 << fields["stripes_log2"]
     shape = (fields["num_channels"], num_stripes, fields["tile_rows"], fields["tile_words"])
@@ -36,8 +37,7 @@ def execute_taps(state: State, fields: dict[str, int]) -> None:
     copies = state.target.slices // num_stripes
     for n in range(fields["num_channels"]):
         record = {name: int(column[n]) for name, column in records.items()}
-        first = n % copies * num_stripes
-        owned = slice(first, first + num_stripes)
+        owned = slice(n % copies, None, copies)  # its copy of every stripe
         acc, status = _accumulate(state, fields, record, lists[n], vectors[owned], owned, n)
         if fields["acc_keep"]:
             tiles = _acc_tiles(state, fields, n // copies)
@@ -75,6 +75,36 @@ def _check_fields(state: State, fields: dict[str, int]) -> None:
                 "acc_base",
                 f"accumulator {last} lies outside 0 to {state.target.acc_tiles - 1}",
                 isa.Error.ACC_RANGE,
+            )
+
+
+def _check_drain(state: State, fields: dict[str, int]) -> None:
+    """Refuse words that leave at the same time and that one slice would have to store."""
+    state.check_field(fields, "drain_log2", 0, state.target.drain_words.bit_length() - 1)
+    together, num_stripes = 1 << fields["drain_log2"], 1 << fields["stripes_log2"]
+    if together == 1:
+        return
+    if together > num_stripes:
+        raise state.fail(
+            "drain_log2", f"{together} words of {num_stripes} stripes cannot be drained together",
+            isa.Error.BAD_FIELD,
+        )
+    if fields["acc_keep"]:
+        return
+    row = np.arange(num_stripes * fields["tile_rows"])
+    row = row[(row >= fields["row_first"]) & (row < fields["row_limit"])]
+    # the same position within a part of the stripes: words that leave at the same time
+    when = row % (num_stripes // together * fields["tile_rows"])
+    nothing = np.zeros_like(row)
+    places = state.destinations(fields, nothing, row + fields["out_row"], nothing)
+    for stripe, (chosen, _) in enumerate(places):
+        at_once, count = np.unique(when[chosen], return_counts=True)
+        if (count > 1).any():
+            first = row[chosen][when[chosen] == at_once[count > 1][0]]
+            raise state.fail(
+                "drain_log2",
+                f"rows {first[0]} and {first[1]} are drained together, stripe {stripe} stores both",
+                isa.Error.BAD_FIELD,
             )
 
 
@@ -188,7 +218,7 @@ def _readable_vectors(state: State, fields, places) -> np.ndarray:
     status = state.read_status(fields["stripes_log2"])
     by_word = status.reshape(*state.map_words.shape, isa.WORD_BYTES)
     for stripe, (_, address) in enumerate(places):
-        by_word[stripe :: len(places), address] = WRITTEN_HERE
+        by_word[state.copies_of(stripe, len(places)), address] = WRITTEN_HERE
     values = np.where(status == OK, state.map_bytes.astype(np.int16), -status.astype(np.int16))
     windows = np.lib.stride_tricks.sliding_window_view(values, isa.WORD_BYTES, axis=1)
     return np.ascontiguousarray(windows)

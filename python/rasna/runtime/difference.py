@@ -69,8 +69,9 @@ def _compare_map(context: SteppingContext, machine: Machine, words: np.ndarray, 
     row = np.empty(state.target.map_words, np.uint64)
     for index in range(state.target.slices):
         context.read_map(index, row)
-        # an object may keep one copy of every stripe: slices behind them are not compared
-        kept = (state.stripes[index] >= 0) & (index < (1 << np.maximum(state.stripes[index], 0)))
+        # an object may keep the first copy of every stripe alone: others are not compared
+        copies = state.target.slices >> np.maximum(state.stripes[index], 0)
+        kept = (state.stripes[index] >= 0) & (index % copies == 0)
         compared = state.written[index] & np.repeat(kept, 8)
         wrong = np.flatnonzero((row.view(np.uint8) != state.map_bytes[index]) & compared)
         if wrong.size:

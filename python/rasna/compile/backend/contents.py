@@ -35,8 +35,10 @@ class MapContents:
             return False
         if stripes is None:
             return bool((self.byte[:, words] == fill).all())
-        step = 1 << stripes_log2
-        return all(bool((self.byte[j::step, words] == fill).all()) for j in stripes)
+        return all(
+            bool((self.byte[self._copies_of(j, stripes_log2), words] == fill).all())
+            for j in stripes
+        )
 
     def after(
         self,
@@ -79,7 +81,7 @@ class MapContents:
         self, f: Mapping[str, int], channels: np.ndarray, num_rows: int, num_words: int
     ) -> None:
         """write_word of docs/machine.md for destination rows 0 ... num_rows-1."""
-        step = 1 << f["out_stripes_log2"]
+        stripes_log2 = f["out_stripes_log2"]
         starts = f["out_base"] + np.asarray(channels, np.int64) * f["out_channel_step"]
         run = np.arange(num_words)
         anywhere = _sums(starts, np.arange(f["out_local_rows"]) * f["out_row_step"], run)
@@ -87,12 +89,18 @@ class MapContents:
         if (self.byte[:, anywhere] == UNKNOWN).all():
             return
         rows = np.arange(num_rows) + f["out_row"] + f["out_halo_top"]
-        for stripe in range(step):
+        for stripe in range(1 << stripes_log2):
             local = rows - stripe * f["out_rows"]
             if f["circular_rows"]:
                 local = local % f["out_height"]
             local = local[(local >= 0) & (local < f["out_local_rows"])]
-            self.byte[stripe::step, _sums(starts, local * f["out_row_step"], run)] = UNKNOWN
+            copies = self._copies_of(stripe, stripes_log2)
+            self.byte[copies, _sums(starts, local * f["out_row_step"], run)] = UNKNOWN
+
+    def _copies_of(self, stripe: int, stripes_log2: int) -> slice:
+        """The slices that hold copies of a stripe."""
+        copies = self.byte.shape[0] >> stripes_log2
+        return slice(stripe * copies, (stripe + 1) * copies)
 
 
 def _sums(*parts: np.ndarray) -> np.ndarray:

@@ -193,7 +193,7 @@ class Planner:
         words = out_rows * w.tile_words
         codes = max(1.0, self.density * channel_pass * self.most_positions)
         lanes = min(copies, groups * outputs)
-        drain = lanes * g.stripes
+        drain = lanes * g.stripes / self._together(g.stripes, out_rows)
         inner = passes * max(codes, drain) * words
         per_word = isa.SPARSE_CODES_PER_WORD if prefers_sparse(w) else isa.DENSE_CODES_PER_WORD
         stream = lanes * (codes / per_word + isa.CHANNEL_RECORD_WORDS) * passes * x_parts
@@ -204,6 +204,13 @@ class Planner:
         if not self.limits.writes_resident:
             cycles += w.out.shape[0] * words * g.stripes
         return int(tiles * cycles)
+
+    def _together(self, stripes: int, out_rows: int) -> int:
+        """Words that are drained at once, if the result has one halo row above and below."""
+        n = self.target.drain_words
+        while n > 1 and out_rows * (stripes // n) < out_rows + 2:
+            n //= 2
+        return n
 
     def _source_cycles(self, g: Geometry, times: int) -> float:
         """Cycles to load the source of a row tile ``times`` times and to prepare its slots."""

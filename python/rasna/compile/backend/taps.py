@@ -9,6 +9,7 @@ import numpy as np
 from rasna import encoding, isa
 from rasna.graph import Requant
 from rasna.isa import Encoding, Func, Opcode
+from rasna.targets import Target
 
 from .emitter import Emitter
 
@@ -97,6 +98,26 @@ def choose_encoding(lists: TapLists, tiles: int, copies: int, list_words: int) -
     return min(costs, key=lambda k: costs[k])
 
 
+def drain_log2(fields: dict[str, int], target: Target) -> int:
+    """Log2 of the most words that can be drained together: no slice may store two of them."""
+    num_rows = fields["tile_rows"] << fields["stripes_log2"]
+    most = min(target.drain_words.bit_length() - 1, fields["stripes_log2"])
+    if fields.get("acc_keep"):
+        return most
+    row = np.arange(num_rows)
+    written = (row >= fields.get("row_first", 0)) & (row < fields["row_limit"])
+    stripe = np.arange(1 << fields["out_stripes_log2"])[:, None]
+    local = row + fields.get("out_row", 0) - stripe * fields["out_rows"] + fields["out_halo_top"]
+    if fields.get("circular_rows"):
+        local = local % fields["out_height"]
+    stored = (local >= 0) & (local < fields["out_local_rows"]) & written
+    for log2 in range(most, 0, -1):
+        together = stored.reshape(len(stripe), 1 << log2, num_rows >> log2)
+        if together.sum(axis=1).max(initial=0) <= 1:
+            return log2
+    return 0
+
+
 def emit_taps(
     emitter: Emitter,
     table: Table,
@@ -135,6 +156,7 @@ def emit_taps(
         stream,
         channels.out_channel,
         func=int(func),
+        drain_log2=drain_log2(fields, emitter.target),
         list_shared=int(shared and count > 1),
         encoding=int(kind),
         ib=r.ib,
