@@ -128,7 +128,7 @@ test-board: preflight-rtl $(STAMPS)/test .venv-board/.stamp ## the board's runti
 .venv-release/.stamp: Makefile constraints.txt
 	$(PYTHON) -m venv .venv-release
 	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		ziglang build "setuptools>=68" cyclonedx-python-lib packaging numpy pytest
+		ziglang build "setuptools>=68" "cyclonedx-python-lib[json-validation]" packaging numpy pytest
 	@touch $@
 
 .PHONY: release

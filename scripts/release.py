@@ -21,56 +21,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts")]
 
 from packages import PackageError, build_both
+from release_page import CHECKSUMS, page_text
 from release_run import RunError, run_object
 from release_sbom import sbom_text
 
 from rasna.errors import BuildError
 from rasna.simbuild import PLATFORMS, make_object, zig_compiler
 from rasna.targets import TARGETS
-
-CHECKSUMS = "SHA256SUMS"
-PAGE = """# Rasna {version}
-
-| file | what |
-|---|---|
-| `{wheel}` | the Python package |
-| `{archive}` | the source archive: the repository, with every `make` target |
-| `rasna-<target>-<platform>` | a simulator, see below |
-| `{sbom}` | the bill of materials, CycloneDX JSON |
-| `{checksums}` | checksums; `sha256sum -c {checksums}` compares |
-
-A Program runs with Python 3.10 or later, NumPy, the wheel and the simulator of its target. No
-compiler is needed, and no PyTorch:
-
-```
-{install}```
-
-```python
-{lines}```
-
-Without `--no-deps` pip installs PyTorch too, for `rasna.tune`, `rasna.compile` and `rasna.check`.
-Install from the file: the package that an index has under the name `rasna` is not this project.
-
-## Simulators
-
-"How it was run": ten random programs, each with every loop that the processor has, compared word
-for word with the golden model when these files were made. A file that is "built, not run" comes
-from the same sources and compiler and has not been loaded by anybody yet.
-
-| file | for | how it was run |
-|---|---|---|
-{rows}
-"""
-INSTALL = """python3 -m venv venv
-venv/bin/pip install numpy
-venv/bin/pip install --no-deps --no-index dist/rasna-*.whl
-"""
-LINES = """import numpy as np
-import rasna
-runtime = rasna.load("model.rasna").to_runtime("dist/rasna-pynq-z2-linux-x86_64.so")
-x = np.load("x.npy")    # one input or a batch of them, channels last
-print(runtime(x))
-"""
 
 
 def build_simulators(
@@ -121,11 +78,8 @@ def release(folder: Path, targets: list[str], platforms: list[str]) -> list[str]
     sbom = folder / f"rasna-{version}.cdx.json"
     files = [folder / name for name in names]
     sbom.write_text(sbom_text(version, files, requirements), encoding="utf-8")
-    rows = "\n".join(f"| `{name}` | {title} | {how} |" for name, title, how in simulators)
-    (folder / "README.md").write_text(PAGE.format(
-        version=version, wheel=wheel.name, archive=archive.name, sbom=sbom.name,
-        checksums=CHECKSUMS, install=INSTALL, lines=LINES, rows=rows,
-    ), encoding="utf-8")
+    page = page_text(version, wheel.name, archive.name, sbom.name, simulators)
+    (folder / "README.md").write_text(page, encoding="utf-8")
     names += [sbom.name, "README.md"]
     write_checksums(folder, names)
     return [*names, CHECKSUMS]
