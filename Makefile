@@ -135,6 +135,21 @@ test-board: preflight-rtl $(STAMPS)/test $(STAMPS)/llvm .venv-board/.stamp ## th
 	RASNA_PYNQ=3.1 PYTHONPATH=$(CURDIR)/.venv-board/pynq-3.1:$(PYTHONPATH) \
 		.venv-board/bin/python -m pytest tests/board --timeout 300 --ignore tests/board/test_pynq_notebooks.py
 
+# The compiler for all platforms is 80 MB to download, so it has an environment of its own.
+.venv-release/.stamp: Makefile constraints.txt
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		ziglang build "setuptools>=68" "cyclonedx-python-lib[json-validation]" packaging numpy pytest
+	@touch $@
+
+.PHONY: release
+release: .venv-release/.stamp ## dist/: wheel, source archive, simulators for all platforms, checksums (minutes)
+	.venv-release/bin/python scripts/release.py
+
+.PHONY: test-release
+test-release: release ## build dist/ and run it: in a new environment, and under qemu-user where that is installed
+	RASNA_DIST=$(CURDIR)/dist .venv-release/bin/python -m pytest tests/scripts tests/simbuild -rs
+
 .PHONY: fuzz
 fuzz: $(STAMPS)/test ## N random networks on all implementations (N=10000 SEED=0)
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t || exit 1; \

@@ -13,16 +13,14 @@ import gzip
 import hashlib
 import io
 import json
-import shutil
-import subprocess
 import sys
 import tarfile
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from bitstream_settings import ROOT, BitstreamError, board_names, load_board
+from packages import PackageError, build_wheel
 
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 INSTALL = """How to install this archive on the board (docs/boards.md tells it step by step)
@@ -73,29 +71,6 @@ def bitstream_files(board: str, out: Path) -> list[Path]:
     return files
 
 
-def build_wheel(folder: Path, isolated: bool = True) -> Path:
-    """The wheel of this source tree, built from a copy, so that nothing old gets into it.
-
-    isolated: False: with the setuptools that is installed; needs no network.
-    """
-    with tempfile.TemporaryDirectory() as name:
-        source = Path(name)
-        for file in ("pyproject.toml", "README.md", "LICENSE"):
-            shutil.copyfile(ROOT / file, source / file)
-        leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(ROOT / "python", source / "python", ignore=leave)
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
-             "--no-deps", *([] if isolated else ["--no-build-isolation"]),
-             "--wheel-dir", str(folder), str(source)],
-            capture_output=True, text=True,
-        )
-    wheels = sorted(folder.glob("rasna-*.whl"), key=lambda path: path.stat().st_mtime)
-    if done.returncode or not wheels:
-        raise BitstreamError(f"the wheel was not built:\n{done.stdout}{done.stderr}")
-    return wheels[-1]
-
-
 def write_archive(path: Path, board: str, files: list[Path], wheel: Path) -> None:
     """A gzipped tar with one folder ``rasna-<board>``; no times or owners in it."""
     facts = load_board(board)
@@ -128,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
         path = options.out / f"rasna-{options.board}-overlay.tar.gz"
         write_archive(path, options.board, files, wheel)
         print(f"{path}: {path.stat().st_size:,} bytes")
-    except (BitstreamError, OSError, ValueError) as error:
+    except (BitstreamError, PackageError, OSError, ValueError) as error:
         print(f"bitstream_archive.py: {error}", file=sys.stderr)
         return 1
     return 0

@@ -6,6 +6,7 @@
 #if defined(__x86_64__)
 
 #include "body_x86.h"
+#include "processor.h"
 
 namespace rasna {
 namespace {
@@ -117,7 +118,7 @@ void requantize(const int32_t *acc, int num_lanes, const Requant &by, uint8_t *o
     }
 }
 
-bool is_supported() { return __builtin_cpu_supports("avx2"); }
+bool is_supported() { return has_avx2(read_processor()); }
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 
 #include "body_x86.h"
+#include "processor.h"
 #if defined(RASNA_EMULATE_AVX512)
 #include "emulated_avx512.h"  // of tests/sim: the few intrinsics below in plain C++, for processors that lack them
 #endif
@@ -52,10 +53,9 @@ void requantize(const int32_t *acc, int num_lanes, const Requant &by, uint8_t *o
 
 bool is_supported() {
 #if defined(RASNA_EMULATE_AVX512)
-    return __builtin_cpu_supports("avx2");
+    return has_avx2(read_processor());
 #else
-    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx2");
+    return has_avx512_vnni(read_processor());
 #endif
 }
 

@@ -7,7 +7,7 @@ This module is the list of what users may rely on. Everything is imported on fir
     program = rasna.compile(model, sample)    # a Program
     program.save("model.rasna")
     program = rasna.load("model.rasna")
-    runtime = program.to_runtime("build/rasna-pynq-z2.so")
+    runtime = program.to_runtime(rasna.simulator("pynq-z2"))
     y = runtime(x)
 """
 
@@ -19,10 +19,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .compile.report import Report
     from .errors import (
         BoardMemoryError,
         BoardTimeoutError,
+        BuildError,
         ClosedError,
         CompileError,
         GoldenError,
@@ -49,6 +52,7 @@ _HOMES = {
     "RuntimeCSim": "runtime",
     "BoardMemoryError": "errors",
     "BoardTimeoutError": "errors",
+    "BuildError": "errors",
     "ClosedError": "errors",
     "CompileError": "errors",
     "GoldenError": "errors",
@@ -67,6 +71,7 @@ __all__ = [
     "__version__",
     "check",
     "compile",
+    "simulator",
     "tune",
     "Report",
     "Program",
@@ -75,6 +80,7 @@ __all__ = [
     "RuntimeCSim",
     "BoardMemoryError",
     "BoardTimeoutError",
+    "BuildError",
     "ClosedError",
     "CompileError",
     "GoldenError",
@@ -168,6 +174,37 @@ def check(
     return _call(
         "compile", "check", model, *samples, channel_last=channel_last, target=target, until=until
     )
+
+
+def simulator(target: Any = "pynq-z2") -> Path:
+    """Path of a simulator of ``target`` for ``Program.to_runtime``, built if need be. Needs NumPy.
+
+    The first of these: the file that the environment variable ``RASNA_SIMULATOR`` names, or the
+    one for this target in the folder that it names; the file of a release, such as
+    ``rasna-pynq-z2-linux-x86_64.so``, in the cache folder; the one that was built there before;
+    one that is built there now, in some 10 seconds, with ``CXX``, g++, clang++ or the Python
+    package ziglang. The cache folder is ``RASNA_CACHE`` or ``rasna`` in the user's cache folder.
+
+    Parameters
+    ----------
+    target : name of a target, see ``rasna.targets``
+
+    Returns
+    -------
+    pathlib.Path
+
+    Raises
+    ------
+    RasnaValueError
+        There is no such target.
+    BuildError
+        There is no simulator and no compiler, or the compiler failed.
+    RasnaFileError
+        What ``RASNA_SIMULATOR`` names is not there, or the cache folder cannot be written.
+    RuntimeObjectError, TargetMismatchError
+        The file that was given is no simulator, or one of another target or version.
+    """
+    return import_module(f"{__name__}.simbuild.locate").simulator(target)
 
 
 def _call(package: str, name: str, *arguments: Any, **options: Any) -> Any:

@@ -54,6 +54,10 @@ class RuntimeObjectError(RasnaError):
     """A shared library that cannot be used as a runtime object, or that reported a failure."""
 
 
+class BuildError(RasnaError):
+    """A runtime object cannot be built: a tool is missing, or a compiler failed."""
+
+
 class ClosedError(RasnaError):
     """A runtime was used after ``close()``."""
 

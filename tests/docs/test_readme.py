@@ -127,7 +127,8 @@ def _block_with(text: str) -> str:
 
 @pytest.mark.parametrize(
     ("name", "function"),
-    [("tune", rasna.tune), ("compile", rasna.compile), ("runtime", RuntimeCSim.__call__)],
+    [("tune", rasna.tune), ("compile", rasna.compile), ("simulator", rasna.simulator),
+     ("runtime", RuntimeCSim.__call__)],
 )
 def test_the_signatures_are_those_of_the_code(name, function):
     calls = [line.value for line in ast.parse(_block_with("ab=8")).body]
@@ -194,7 +195,7 @@ def test_the_five_lines_run_and_give_what_the_model_computes(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     samples = torch.randn(8, 12, 12, 3)
     names = {"rasna": rasna, "model": small_model(), "samples": samples, "x": samples}
-    exec(_block_with("model.rasna"), names)
+    exec(_block_with('program.save("model.rasna")'), names)
     with torch.no_grad():
         expected = names["model"](samples.permute(0, 3, 1, 2)).numpy()
     assert (tmp_path / "model.rasna").stat().st_size > 0

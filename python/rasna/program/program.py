@@ -131,8 +131,9 @@ class Program:
 
         Parameters
         ----------
-        path : a shared library ``*.so`` gives a :class:`rasna.RuntimeCSim`; anything else is
-            taken for a bitstream and gives a :class:`rasna.Runtime`.
+        path : a shared library (``.so``, ``.dylib`` or ``.dll``) gives a
+            :class:`rasna.RuntimeCSim`; anything else is taken for a bitstream and gives a
+            :class:`rasna.Runtime`.
 
         Raises
         ------
@@ -146,4 +147,5 @@ class Program:
                 f"to_runtime needs the path of a runtime object, {type(path).__name__} was given"
             )
         path = os.fspath(path)
-        return RuntimeCSim(self, path) if path.endswith(".so") else Runtime(self, path)
+        is_library = path.endswith((".so", ".dylib", ".dll"))
+        return RuntimeCSim(self, path) if is_library else Runtime(self, path)

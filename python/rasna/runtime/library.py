@@ -5,11 +5,14 @@ The declarations mirror ``sim/rasna_sim.h``; a test compares the two.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import glob
 import hashlib
 import os
 import tempfile
 import threading
+import time
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 
@@ -18,6 +21,8 @@ from ..errors import RuntimeObjectError
 ABI_VERSION = 1
 _TEXT_BYTES = 2048
 _MAX_LIBRARY_BYTES = 1 << 30
+_COPY_PREFIX = "rasna-object-"
+_YOUNG_SECONDS = 600
 
 
 class _Identity(ctypes.Structure):
@@ -100,7 +105,9 @@ def _read(path: str) -> bytes:
 
 def _load_copy(path: str, content: bytes) -> ctypes.CDLL:
     """The copy is deleted at once; the loaded library keeps its contents."""
-    handle, copy = tempfile.mkstemp(prefix="rasna-", suffix=".so")
+    if os.name == "nt":
+        _discard_old_copies()
+    handle, copy = tempfile.mkstemp(prefix=_COPY_PREFIX, suffix=os.path.splitext(path)[1])
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -112,7 +119,21 @@ def _load_copy(path: str, content: bytes) -> ctypes.CDLL:
             f"{path}: cannot be loaded as a shared library on this machine: {reason}"
         ) from error
     finally:
+        _discard(copy)
+
+
+def _discard(copy: str) -> None:
+    """Delete a copy. Windows refuses while it is loaded: a later process does it."""
+    with contextlib.suppress(PermissionError):
         os.unlink(copy)
+
+
+def _discard_old_copies() -> None:
+    """Delete the copies of processes that ended. Young ones may be about to be loaded."""
+    for copy in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{_COPY_PREFIX}*")):
+        with contextlib.suppress(FileNotFoundError):  # another process was faster
+            if time.time() - os.path.getmtime(copy) > _YOUNG_SECONDS:
+                _discard(copy)
 
 
 def _identify(path: str, handle: ctypes.CDLL) -> Library:
