@@ -62,6 +62,7 @@ struct DrainedWord {
   uint64_t data;
   bool enable;     // the row is one that is written
   bool last_word;  // of its row: lanes behind last_lanes are filled
+  bool upper;      // with out_split: it goes to the upper halves
   int32_t row;    // destination row
   uint16_t word;  // word address without the stripe's origin
 };
@@ -118,9 +119,10 @@ inline DrainedWord drain_word(const Drain &drain, const Taps &f, const Destinati
   out.data = requantize_word<T>(acc, r);
   out.last_word = drain.last_word;
   out.enable = drain.row >= (int32_t)f.row_first && drain.row < (int32_t)f.row_limit;
+  out.upper = (drain.x & 1) != 0;
   out.row = drain.row + (int32_t)d.row;
   out.word = (uint16_t)(d.base + (uint32_t)record.out_channel * (uint32_t)d.channel_step +
-                        (uint32_t)out.row * (uint32_t)d.row_step + drain.x);
+                        (uint32_t)out.row * (uint32_t)d.row_step + word_of_row(drain.x, d.split));
   return out;
 }
 
@@ -130,7 +132,8 @@ inline void put_drained(typename Memory<T>::Drained &drained_mem, uint8_t slot,
                         const DrainedWord &word) {
   const int index = slot & (DRAIN_SLOTS - 1);
   const uint64_t enable = (word.enable ? (uint64_t)1 << 48 : 0) |
-                          (word.last_word ? (uint64_t)1 << 49 : 0);
+                          (word.last_word ? (uint64_t)1 << 49 : 0) |
+                          (word.upper ? (uint64_t)1 << 50 : 0);
   drained_mem[0][index] = word.data;
   drained_mem[1][index] = enable | (uint64_t)(uint32_t)word.row << 16 | (uint64_t)word.word;
 }
@@ -143,6 +146,7 @@ inline DrainedWord take_drained(const typename Memory<T>::Drained &drained_mem, 
   word.data = drained_mem[0][index];
   word.enable = (place >> 48) & 1;
   word.last_word = (place >> 49) & 1;
+  word.upper = (place >> 50) & 1;
   word.row = (int32_t)(uint32_t)(place >> 16);
   word.word = (uint16_t)place;
   return word;

@@ -111,7 +111,8 @@ inline TilesJob load_job(const Load &f) {
   job.destination = destination_of(f);
   const uint32_t first_row_words = (uint32_t)(int32_t)f.out_row * (uint32_t)f.out_row_step;
   job.move_base = (uint16_t)(f.out_base + first_row_words);
-  job.move_steps = {f.out_channel_step, f.out_row_step, 1};
+  // the words of a split row are counted by the tile
+  job.move_steps = {f.out_channel_step, f.out_row_step, (uint16_t)(job.destination.split ? 0 : 1)};
   job.fill = f.fill;
   job.last_lanes = f.last_lanes;
   return job;

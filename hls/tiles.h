@@ -49,9 +49,11 @@ inline DrainedWord outgoing_word(const TilesJob &job, const Progress &at, const 
     out.enable = at.active;
     out.last_word = at.tile.last_word || !job.from_memory;
     out.row = (int32_t)at.tile.row + (int32_t)job.destination.row;
-    out.word = at.move.word;
+    out.upper = (at.tile.word & 1) != 0;
+    out.word = (uint16_t)(at.move.word + (job.destination.split ? at.tile.word >> 1 : 0));
   }
   out.data = fill_lanes(out.data, out.last_word ? (int)job.last_lanes : WORD_BYTES, job.fill);
+  if (job.destination.split) out.data = split_word(out.data, out.word);
   return out;
 }
 
@@ -124,7 +126,7 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
     const int drains = drain.left != 0 && !job.acc_keep ? 1 : 0;
     drained = (uint16_t)((drained << 1 | drains) & ((1 << DRAIN_DELAY) - 1));
     slot++;
-    uint16_t move_word = 0;
+    BankWrite write = {false, {false, false}, {0, 0}};
     for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
       const Tap tap = next_tap<T>(slices[s], step, list_mem[s], table_mem[s]);
@@ -139,16 +141,20 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
           slices[s].acc.v[p] = e.tile_starts ? 0 : sums.v[p];
         }
       }
-      if (s == 0) {  // MOVE: the same for all slices
-        move_word = (uint16_t)(at.move.word + move_mem[tap.index & (T::table_entries - 1)]);
+      if (s == 0) {  // the same for all slices
+        const int16_t move_offset = move_mem[tap.index & (T::table_entries - 1)];
+        const uint16_t move_word = (uint16_t)(at.move.word + move_offset);
+        write = bank_write(job.destination.split, job.is_move ? move_word : out.word, out.upper,
+                           job.destination.phase_step);
       }
-      const Place place = place_row(out.row, out.word, origins[s], job.destination);
+      // added to the word's address; 0 for MOVE, whose destination has no rows
+      const Place place = place_row(out.row, 0, origins[s], job.destination);
       slices[s].moved = next_word(slices[s].moved, slices[s].move_fresh, vector,
                                   tap.entry.lane_mask, job.fill, job.is_move, out.data);
       if (step.active) slices[s].move_fresh = tap.entry.last != 0;
       const bool move_writes = step.active && tap.entry.last != 0;
-      write_bank<T>(map_mem[s], job.is_move ? move_writes : out.enable && place.stored,
-                    job.is_move ? move_word : place.word, slices[s].moved);
+      write_banks<T>(map_mem[s], job.is_move ? move_writes : out.enable && place.stored, write,
+                     place.word, slices[s].moved);
       slices[s].channel = channels[s];
     }
     if (e.tile_ends) {
