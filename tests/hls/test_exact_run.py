@@ -99,6 +99,9 @@ MUTANTS = [
     ("requantize.h", "t_fits ? t_bits", "t_fits || true ? t_bits"),
     ("map_memory.h", "byte = address & 3", "byte = address & 1"),
     ("map_memory.h", "straight >= (int32_t)d.height", "straight > (int32_t)d.height"),
+    ("map_memory.h", "split && odd ? other", "split && !odd ? other"),
+    ("map_memory.h", "write.half[1] = !split || upper", "write.half[1] = true"),
+    ("map_memory.h", "address & 1 ? parts >> 32", "address & 2 ? parts >> 32"),
     ("tap_list.h", "const bool wraps = wrapped >= 0", "const bool wraps = wrapped > 0"),
     ("slice.h", "(entry.lane_mask >> lane)", "(entry.lane_mask >> (lane & 6))"),
     ("slice.h", "takes ? product : acc", "takes ? acc : product"),
@@ -106,6 +109,8 @@ MUTANTS = [
     ("drain.h", "nine != 0 && total < 0", "total < 0"),
     ("drain.h", "drain.row >= (int32_t)f.row_first", "drain.row > (int32_t)f.row_first"),
     ("loader.h", "shared ? 0 : loader.round & 1", "shared ? 1 : loader.round & 1"),
+    ("drain.h", "out.upper = (drain.x & 1) != 0", "out.upper = false"),
+    ("tiles.h", "out.upper = (at.tile.word & 1) != 0", "out.upper = false"),
     ("tiles.h", "last_lanes : WORD_BYTES", "last_lanes : (int)job.last_lanes"),
 ]
 
@@ -118,4 +123,4 @@ def test_the_comparison_sees_a_planted_fault(tmp_path, header, right, wrong):
     assert text.count(right) >= 1, f"{header} has no {right!r}; choose another mutant"
     (folder / header).write_text(text.replace(right, wrong, 1))
     library = build(tmp_path, "tiny", COMPILERS[0], "-O1", hls=folder)
-    assert first_difference(library, "tiny", range(120))[0] is not None
+    assert first_difference(library, "tiny", range(240))[0] is not None
