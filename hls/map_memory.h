@@ -57,24 +57,26 @@ inline int16_t lane_value(uint64_t vector, int lane, bool is_signed) {
 // ---------------------------------------------------------------- writing
 
 // What is written in a cycle, the same for all slices, which only add where their rows lie: a word
-// into the bank of its number, or a part of a split word into a half of each bank.
+// into the bank of its number; a part of a split word into a half of each bank; or, by FILL, two
+// words of equal bytes, one into each bank.
 struct BankWrite {
-  bool both;         // a split word: each bank gets one of its parts
+  bool both;         // both banks, each with its own half of the data in both halves
   bool half[2];      // halves that are written
   uint16_t word[2];  // what each bank gets goes there
 };
 
-// Bit 0 of `word` says which bank gets the even bytes of a split word: steps of channels and rows
-// are even then, so that it is the same in all slices.
-inline BankWrite bank_write(bool split, uint16_t word, bool upper, uint16_t phase_step) {
+// With `split` or `pair` a second word is written, `phase_step` behind `word` and so in the other
+// bank. Which bank that is has to be the same in all slices: for a split word the steps of channels
+// and rows are even, and FILL has no stripes.
+inline BankWrite bank_write(bool split, bool pair, uint16_t word, bool upper, uint16_t phase_step) {
   const bool odd = (word & 1) != 0;
   const uint16_t other = (uint16_t)(word + phase_step);
   BankWrite write;
-  write.both = split;
+  write.both = split || pair;
   write.half[0] = !split || !upper;
   write.half[1] = !split || upper;
-  write.word[0] = split && odd ? other : word;
-  write.word[1] = split && !odd ? other : word;
+  write.word[0] = write.both && odd ? other : word;
+  write.word[1] = write.both && !odd ? other : word;
   return write;
 }
 

@@ -126,6 +126,8 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
     const int drains = drain.left != 0 && !job.acc_keep ? 1 : 0;
     drained = (uint16_t)((drained << 1 | drains) & ((1 << DRAIN_DELAY) - 1));
     slot++;
+    const bool pair = job.pairs && !(job.lone_word && at.tile.last_word) &&
+                      !(job.lone_row && at.tile.last_row);
     BankWrite write = {false, {false, false}, {0, 0}};
     for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
@@ -144,8 +146,8 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
       if (s == 0) {  // the same for all slices
         const int16_t move_offset = move_mem[tap.index & (T::table_entries - 1)];
         const uint16_t move_word = (uint16_t)(at.move.word + move_offset);
-        write = bank_write(job.destination.split, job.is_move ? move_word : out.word, out.upper,
-                           job.destination.phase_step);
+        write = bank_write(job.destination.split, pair, job.is_move ? move_word : out.word,
+                           out.upper, job.destination.phase_step);
       }
       // added to the word's address; 0 for MOVE, whose destination has no rows
       const Place place = place_row(out.row, 0, origins[s], job.destination);

@@ -85,9 +85,10 @@ def test_the_tile_loop_runs_as_often_as_the_cycle_formula_says(tiny_library, see
             assert iterations == estimate - pipeline - (1 << fields["out_stripes_log2"])
         elif opcode == Opcode.MOVE:
             assert iterations == cycles.instruction_cycles(opcode, fields, "tiny") - pipeline
-        elif opcode in (Opcode.LOAD, Opcode.FILL):
-            words = fields["num_words"] * fields.get("num_blocks", 1)
-            words *= fields.get("num_channels", 1) * fields.get("num_rows", 1)
+        elif opcode == Opcode.FILL:
+            assert iterations == cycles.fill_steps(fields) + 2
+        elif opcode == Opcode.LOAD:
+            words = fields["num_words"] * fields["num_channels"] * fields["num_rows"]
             assert iterations == words + 2
         else:
             assert iterations == 0
@@ -109,6 +110,9 @@ MUTANTS = [
     ("drain.h", "nine != 0 && total < 0", "total < 0"),
     ("drain.h", "drain.row >= (int32_t)f.row_first", "drain.row > (int32_t)f.row_first"),
     ("loader.h", "shared ? 0 : loader.round & 1", "shared ? 1 : loader.round & 1"),
+    ("progress.h", "job.lone_word = of_words && (f.num_words & 1) != 0", "job.lone_word = false"),
+    ("progress.h", "job.lone_row = of_blocks && (f.num_blocks & 1) != 0", "job.lone_row = false"),
+    ("progress.h", "of_words ? (uint16_t)1 : f.block_step", "(uint16_t)1"),
     ("drain.h", "out.upper = (drain.x & 1) != 0", "out.upper = false"),
     ("tiles.h", "out.upper = (at.tile.word & 1) != 0", "out.upper = false"),
     ("tiles.h", "last_lanes : WORD_BYTES", "last_lanes : (int)job.last_lanes"),

@@ -56,8 +56,32 @@ class Window:
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
 
     @property
+    def masks_columns(self) -> bool:
+        """Whether lane masks leave out the columns outside the map, so that none are stored.
+
+        A mask is the same for every word of a row: it must be the only one.
+        """
+        return self.tile_words == 1 and not self.circular
+
+    def lane_mask(self, position: int) -> int:
+        """Lanes that take part in a kernel position: all, or those inside the map."""
+        if not self.masks_columns:
+            return 0xFF
+        first, lanes = self._column(position), range(self.out.shape[2])
+        inside = [0 <= first + p * self.stride[1] < self.source.shape[2] for p in lanes]
+        if not any(inside):
+            return 0
+        return 0xFF & ~sum(1 << p for p in lanes if not inside[p])
+
+    def _column(self, position: int) -> int:
+        """The pixel that output pixel 0 reads for a kernel position."""
+        return position % self.kernel[1] * self.dilation[1] - self.padding.left
+
+    @property
     def reach(self) -> tuple[int, int]:
-        """Halo pixels that windows really touch, left and right of the map."""
+        """Halo pixels that windows read from memory, left and right of the map."""
+        if self.masks_columns:
+            return 0, 0
         width = self.source.shape[2]
         last = (self.out.shape[2] - 1) * self.stride[1] - self.padding.left + self.extent[1] - 1
         return self.padding.left, max(0, last - width + 1)
@@ -159,8 +183,9 @@ class Window:
 
     def tap_offset(self, geometry: Geometry, position: int) -> int:
         """Bytes from (local row of output row 0, word 0) to the vector of a kernel position."""
-        ky, kx = divmod(position, self.kernel[1])
-        x = kx * self.dilation[1] - self.padding.left
+        ky = position // self.kernel[1]
+        # A tap without lanes reads from anywhere inside the map memory.
+        x = self._column(position) if self.lane_mask(position) else 0
         return ky * self.dilation[0] * geometry.row_bytes + geometry.slot.byte(x)
 
     @property

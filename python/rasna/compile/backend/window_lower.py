@@ -227,7 +227,9 @@ class WindowLowering:
     def _table(self, g: Geometry, positions: tuple[int, ...]) -> Table:
         signed = int(self.w.source.type.signed)
         entries = [
-            dict(offset=self.w.tap_offset(g, i), lane_mask=0xFF, is_signed=signed)
+            dict(
+                offset=self.w.tap_offset(g, i), lane_mask=self.w.lane_mask(i), is_signed=signed
+            )
             for i in positions
         ]
         if self.w.weights is None:
