@@ -64,7 +64,8 @@ template <class T>
 struct Memory {
   static_assert(CheckTarget<T>::ok, "the target is legal");
   // Words with even number in bank 0, odd ones in bank 1: a vector of 8 bytes touches one of each.
-  typedef uint64_t Map[T::slices][2][T::map_words / 2];
+  // A bank is two memories, one per half of its words: a split row writes halves.
+  typedef uint32_t Map[T::slices][2][2][T::map_words / 2];
   // Two halves: one is read while the other receives the lists of the next round.
   typedef uint64_t List[T::slices][2 * T::list_words];
   // offset, lane_mask, is_signed and last of every entry; a copy per slice, for a port per slice.

@@ -87,6 +87,7 @@ struct DrainedWords {
   uint64_t data[T::drain_words];
   bool enable[T::drain_words];  // the row is one that is written
   bool last_word;               // of its row: lanes behind last_lanes are filled
+  bool upper;                   // with out_split: it goes to the upper halves
   int32_t row;    // destination row of the first one
   uint16_t word;  // its word address without the stripe's origin
 };
@@ -161,9 +162,10 @@ inline DrainedWords<T> drain_words(const Drain &drain, const DrainSteps &steps, 
                     row < (int32_t)f.row_limit;
   }
   out.last_word = drain.last_word;
+  out.upper = (drain.x & 1) != 0;
   out.row = drain.row + (int32_t)d.row;
   out.word = (uint16_t)(d.base + (uint32_t)record.out_channel * (uint32_t)d.channel_step +
-                        (uint32_t)out.row * (uint32_t)d.row_step + drain.x);
+                        (uint32_t)out.row * (uint32_t)d.row_step + word_of_row(drain.x, d.split));
   return out;
 }
 
@@ -172,10 +174,10 @@ template <class T>
 inline void put_drained(typename Memory<T>::Drained &drained_mem, uint8_t slot,
                         const DrainedWords<T> &words) {
   const int index = slot & (DRAIN_SLOTS - 1);
-  uint64_t flags = words.last_word ? 1 : 0;
+  uint64_t flags = (words.last_word ? 1 : 0) | (words.upper ? 2 : 0);
   for (int k = 0; k < T::drain_words; k++) {
 #pragma HLS unroll
-    flags |= words.enable[k] ? (uint64_t)2 << k : 0;
+    flags |= words.enable[k] ? (uint64_t)4 << k : 0;
     drained_mem[1 + k][index] = words.data[k];
   }
   drained_mem[0][index] = flags << 48 | (uint64_t)(uint32_t)words.row << 16 | (uint64_t)words.word;
@@ -191,9 +193,10 @@ inline DrainedWords<T> take_drained(const typename Memory<T>::Drained &drained_m
   for (int k = 0; k < T::drain_words; k++) {
 #pragma HLS unroll
     words.data[k] = drained_mem[1 + k][index];
-    words.enable[k] = ready && (place >> (49 + k)) & 1;
+    words.enable[k] = ready && (place >> (50 + k)) & 1;
   }
   words.last_word = (place >> 48) & 1;
+  words.upper = (place >> 49) & 1;
   words.row = (int32_t)(uint32_t)(place >> 16);
   words.word = (uint16_t)place;
   return words;

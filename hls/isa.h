@@ -117,6 +117,7 @@ struct Load {
   uint8_t segment;  // memory segment that is read
   uint8_t last_lanes;  // valid bytes of the last word of a row, 1 to 8
   uint8_t fill;  // byte for the lanes behind them
+  uint8_t out_split;  // 1: even and odd bytes of a row go to halves of two words
   uint16_t num_channels;  // channels
   uint16_t num_rows;  // rows of a channel that are read
   uint16_t num_words;  // words of a row
@@ -131,6 +132,7 @@ struct Load {
   uint32_t dram_addr;  // first word in the segment
   uint32_t dram_channel_step;  // words from one channel to the next in memory
   uint16_t dram_row_step;  // words from one row to the next in memory
+  uint16_t out_phase_step;  // words from where even bytes go to where odd ones go; out_split
 };
 
 inline Load decode_load(const uint64_t *words) {
@@ -141,6 +143,7 @@ inline Load decode_load(const uint64_t *words) {
   r.segment = (uint8_t)((words[0] >> 12) & 0x3);
   r.last_lanes = (uint8_t)((words[0] >> 14) & 0xf);
   r.fill = (uint8_t)(words[0] >> 18);
+  r.out_split = (uint8_t)((words[0] >> 26) & 0x1);
   r.num_channels = (uint16_t)(words[0] >> 27);
   r.num_rows = (uint16_t)(words[0] >> 43);
   r.num_words = (uint16_t)words[1];
@@ -155,6 +158,7 @@ inline Load decode_load(const uint64_t *words) {
   r.dram_addr = (uint32_t)(words[3] >> 16);
   r.dram_channel_step = (uint32_t)words[4];
   r.dram_row_step = (uint16_t)(words[4] >> 32);
+  r.out_phase_step = (uint16_t)(words[4] >> 48);
   return r;
 }
 
@@ -224,6 +228,7 @@ struct Taps {
   uint8_t ib;  // bits of the saturated intermediate value, 12 to 24
   uint8_t last_lanes;  // valid bytes of the last word of a row, 1 to 8
   uint8_t fill;  // byte for the lanes behind them
+  uint8_t out_split;  // 1: even and odd bytes of a row go to halves of two words
   uint8_t drain_log2;  // log2 of the words that are drained at the same time
   uint16_t table_entries;  // entries of the offset table in use, 16 or more
   int16_t group_step;  // bytes added to the offset when the position wraps
@@ -247,6 +252,7 @@ struct Taps {
   int16_t clamp_hi;  // highest output value
   uint32_t stream_addr;  // first word of the channel records in the program segment
   uint32_t stream_words;  // words of the channel records and lists
+  uint16_t out_phase_step;  // words from where even bytes go to where odd ones go; out_split
 };
 
 inline Taps decode_taps(const uint64_t *words) {
@@ -263,6 +269,7 @@ inline Taps decode_taps(const uint64_t *words) {
   r.ib = (uint8_t)((words[0] >> 21) & 0x1f);
   r.last_lanes = (uint8_t)((words[0] >> 26) & 0xf);
   r.fill = (uint8_t)(words[0] >> 30);
+  r.out_split = (uint8_t)((words[0] >> 39) & 0x1);
   r.drain_log2 = (uint8_t)((words[0] >> 40) & 0x3);
   r.table_entries = (uint16_t)(words[0] >> 45);
   r.group_step = (int16_t)words[1];
@@ -286,6 +293,7 @@ inline Taps decode_taps(const uint64_t *words) {
   r.clamp_hi = (int16_t)(words[5] >> 32);
   r.stream_addr = (uint32_t)words[6];
   r.stream_words = (uint32_t)(words[6] >> 32);
+  r.out_phase_step = (uint16_t)words[7];
   return r;
 }
 
@@ -402,6 +410,7 @@ static const FieldInfo FIELDS_LOAD[] = {
     {"segment", 0, 12, 2, false},
     {"last_lanes", 0, 14, 4, false},
     {"fill", 0, 18, 8, false},
+    {"out_split", 0, 26, 1, false},
     {"num_channels", 0, 27, 16, false},
     {"num_rows", 0, 43, 16, false},
     {"num_words", 1, 0, 16, false},
@@ -416,6 +425,7 @@ static const FieldInfo FIELDS_LOAD[] = {
     {"dram_addr", 3, 16, 32, false},
     {"dram_channel_step", 4, 0, 32, false},
     {"dram_row_step", 4, 32, 16, false},
+    {"out_phase_step", 4, 48, 16, false},
 };
 
 static const FieldInfo FIELDS_STORE[] = {
@@ -454,6 +464,7 @@ static const FieldInfo FIELDS_TAPS[] = {
     {"ib", 0, 21, 5, false},
     {"last_lanes", 0, 26, 4, false},
     {"fill", 0, 30, 8, false},
+    {"out_split", 0, 39, 1, false},
     {"drain_log2", 0, 40, 2, false},
     {"table_entries", 0, 45, 16, false},
     {"group_step", 1, 0, 16, true},
@@ -477,6 +488,7 @@ static const FieldInfo FIELDS_TAPS[] = {
     {"clamp_hi", 5, 32, 16, true},
     {"stream_addr", 6, 0, 32, false},
     {"stream_words", 6, 32, 32, false},
+    {"out_phase_step", 7, 0, 16, false},
 };
 
 static const FieldInfo FIELDS_MOVE[] = {

@@ -8,6 +8,10 @@
 
 namespace rasna {
 
+// The memories of one slice: bank, half of the word, number of the word in its bank.
+template <class T>
+using MapBanks = uint32_t[2][2][T::map_words / 2];
+
 // ---------------------------------------------------------------- reading
 
 template <class Value>
@@ -21,13 +25,12 @@ inline Value select_quarter(Value v0, Value v1, Value v2, Value v3, int index) {
 // The 16 bytes of both are a ring, from which 8 are taken from any place on: first from a multiple
 // of four, then from 0 to 3; each is a four-way select per bit.
 template <class T>
-inline uint64_t read_vector(const uint64_t (&banks)[2][T::map_words / 2], uint16_t address) {
+inline uint64_t read_vector(const MapBanks<T> &banks, uint16_t address) {
   constexpr int mask = T::map_words / 2 - 1;
   const int word = address >> 3;
-  const uint64_t even = banks[0][((word + 1) >> 1) & mask];
-  const uint64_t odd = banks[1][(word >> 1) & mask];
-  const uint32_t quarter[4] = {(uint32_t)even, (uint32_t)(even >> 32), (uint32_t)odd,
-                               (uint32_t)(odd >> 32)};
+  const int even = ((word + 1) >> 1) & mask, odd = (word >> 1) & mask;
+  const uint32_t quarter[4] = {banks[0][0][even], banks[0][1][even], banks[1][0][odd],
+                               banks[1][1][odd]};
   const int first = (address >> 2) & 3, byte = address & 3;
   const uint64_t low = select_quarter(quarter[0], quarter[1], quarter[2], quarter[3], first);
   const uint64_t middle = select_quarter(quarter[1], quarter[2], quarter[3], quarter[0], first);
@@ -39,6 +42,12 @@ inline uint64_t read_vector(const uint64_t (&banks)[2][T::map_words / 2], uint16
   return select_quarter(v0, v1, v2, v3, byte);
 }
 
+// A word of one bank; `index` is its number there.
+template <class T>
+inline uint64_t read_bank(const MapBanks<T> &banks, int bank, int index) {
+  return (uint64_t)banks[bank][0][index] | (uint64_t)banks[bank][1][index] << 32;
+}
+
 // Lane p of a vector as a number.
 inline int16_t lane_value(uint64_t vector, int lane, bool is_signed) {
   const uint8_t byte = (uint8_t)(vector >> (8 * lane));
@@ -47,13 +56,64 @@ inline int16_t lane_value(uint64_t vector, int lane, bool is_signed) {
 
 // ---------------------------------------------------------------- writing
 
+// What is written in a cycle, the same for all slices, which only add where their rows lie: a word
+// into the bank of its number; a part of a split word into a half of each bank; or, by FILL, two
+// words of equal bytes, one into each bank.
+struct BankWrite {
+  bool both;         // both banks, each with its own half of the data in both halves
+  bool half[2];      // halves that are written
+  uint16_t word[2];  // what each bank gets goes there
+};
+
+// With `split` or `pair` a second word is written, `phase_step` behind `word` and so in the other
+// bank. Which bank that is has to be the same in all slices: for a split word the steps of channels
+// and rows are even, and FILL has no stripes.
+inline BankWrite bank_write(bool split, bool pair, uint16_t word, bool upper, uint16_t phase_step) {
+  const bool odd = (word & 1) != 0;
+  const uint16_t other = (uint16_t)(word + phase_step);
+  BankWrite write;
+  write.both = split || pair;
+  write.half[0] = !split || !upper;
+  write.half[1] = !split || upper;
+  write.word[0] = write.both && odd ? other : word;
+  write.word[1] = write.both && !odd ? other : word;
+  return write;
+}
+
+// The even bytes of a word in the low half, the odd ones in the upper half.
+inline uint64_t part_bytes(uint64_t word) {
+  uint64_t parts = 0;
+  for (int p = 0; p < WORD_BYTES; p++) {
+#pragma HLS unroll
+    const int place = (p & 1) * (WORD_BYTES / 2) + (p >> 1);
+    parts |= ((word >> (8 * p)) & 0xff) << (8 * place);
+  }
+  return parts;
+}
+
+// What the halves of a split word are: bank 0 gets the low half, bank 1 the upper one.
+inline uint64_t split_word(uint64_t word, uint16_t address) {
+  const uint64_t parts = part_bytes(word);
+  return address & 1 ? parts >> 32 | parts << 32 : parts;
+}
+
+// `offset` is what the slice adds to the addresses of `write`.
 template <class T>
-inline void write_bank(uint64_t (&banks)[2][T::map_words / 2], bool enable, uint16_t word,
-                       uint64_t data) {
+inline void write_banks(MapBanks<T> &banks, bool enable, const BankWrite &write, uint16_t offset,
+                        uint64_t data) {
   constexpr int mask = T::map_words / 2 - 1;
-  const int index = (word >> 1) & mask;
-  if (enable && (word & 1) == 0) banks[0][index] = data;
-  if (enable && (word & 1) == 1) banks[1][index] = data;
+  const uint32_t low = (uint32_t)data, high = (uint32_t)(data >> 32);
+  const uint32_t parts[2][2] = {{low, write.both ? low : high}, {write.both ? high : low, high}};
+  for (int bank = 0; bank < 2; bank++) {
+#pragma HLS unroll
+    const uint16_t word = (uint16_t)(write.word[bank] + offset);
+    const int index = (word >> 1) & mask;
+    for (int half = 0; half < 2; half++) {
+#pragma HLS unroll
+      const bool writes = enable && write.half[half] && (write.both || (word & 1) == bank);
+      if (writes) banks[bank][half][index] = parts[bank][half];
+    }
+  }
 }
 
 // The destination fields of TAPS and LOAD.
@@ -62,15 +122,18 @@ struct Destination {
   int16_t row;
   bool circular;
   uint8_t stripes_log2;
+  bool split;
+  uint16_t phase_step;
 };
 
-constexpr Destination NO_DESTINATION = {0, 0, 0, 0, 0, 0, 0, 0, false, 0};
+constexpr Destination NO_DESTINATION = {0, 0, 0, 0, 0, 0, 0, 0, false, 0, false, 0};
 
 template <class Fields>
 inline Destination destination_of(const Fields &f) {
   const Destination d = {f.out_base,       f.out_channel_step, f.out_row_step, f.out_rows,
                          f.out_halo_top,   f.out_local_rows,   f.out_height,   f.out_row,
-                         f.circular_rows != 0, f.out_stripes_log2};
+                         f.circular_rows != 0, f.out_stripes_log2, f.out_split != 0,
+                         f.out_phase_step};
   return d;
 }
 
@@ -119,13 +182,16 @@ inline StripeOrigin next_origin(StripeOrigin origin, const OriginSteps &steps, b
   return next;
 }
 
+// Where word x of a row lies in it.
+inline uint16_t word_of_row(uint16_t x, bool split) { return split ? (uint16_t)(x >> 1) : x; }
+
 struct Place {
   bool stored;
   uint16_t word;
 };
 
 // write_word of docs/machine.md for one stripe. `word` is out_base + c*out_channel_step +
-// row*out_row_step + x, the same for all stripes.
+// row*out_row_step + x (x >> 1 with out_split), the same for all stripes.
 inline Place place_row(int32_t row, uint16_t word, StripeOrigin origin, const Destination &d) {
   const int32_t straight = narrow_row(row + origin.rows);
   const bool wraps = d.circular && straight >= (int32_t)d.height;

@@ -36,6 +36,8 @@ struct TilesJob {
   uint16_t acc_base;
   uint8_t fill, last_lanes;
   Destination destination;
+  bool pairs;                 // FILL: two words per step, `phase_step` apart
+  bool lone_word, lone_row;   // but the last word of a row, of the last row, has no second one
 };
 
 template <class T>
@@ -68,6 +70,7 @@ inline TilesJob taps_job(const Taps &f) {
   job.fill = f.fill;
   job.last_lanes = f.last_lanes;
   job.destination = destination_of(f);
+  job.pairs = job.lone_word = job.lone_row = false;
   return job;
 }
 
@@ -89,6 +92,7 @@ inline TilesJob plain_job(uint16_t num_channels, uint16_t num_rows, uint16_t num
   job.src_base = 0;
   job.src_steps = {0, 0, 0};
   job.acc_base = 0;
+  job.pairs = job.lone_word = job.lone_row = false;
   return job;
 }
 
@@ -112,20 +116,31 @@ inline TilesJob load_job(const Load &f) {
   job.destination = destination_of(f);
   const uint32_t first_row_words = (uint32_t)(int32_t)f.out_row * (uint32_t)f.out_row_step;
   job.move_base = (uint16_t)(f.out_base + first_row_words);
-  job.move_steps = {f.out_channel_step, f.out_row_step, 1};
+  // the words of a split row are counted by the tile
+  job.move_steps = {f.out_channel_step, f.out_row_step, (uint16_t)(job.destination.split ? 0 : 1)};
   job.fill = f.fill;
   job.last_lanes = f.last_lanes;
   return job;
 }
 
-// One stripe that all slices hold, one row per block; no lane comes from anywhere.
+inline uint16_t half_up(uint16_t count) { return (uint16_t)((count >> 1) + (count & 1)); }
+
+// One stripe that all slices hold, one row per block; no lane comes from anywhere. Two words at a
+// time: neighbours, or where blocks are single words, those of two blocks an odd step apart.
 inline TilesJob fill_job(const Fill &f) {
-  TilesJob job = plain_job(1, f.num_blocks, f.num_words);
+  const bool of_words = f.num_words != 1, of_blocks = !of_words && (f.block_step & 1) != 0;
+  const uint16_t num_blocks = of_blocks ? half_up(f.num_blocks) : f.num_blocks;
+  TilesJob job = plain_job(1, num_blocks, half_up(f.num_words));
   job.is_rows = true;
+  job.pairs = of_words || of_blocks;
+  job.lone_word = of_words && (f.num_words & 1) != 0;
+  job.lone_row = of_blocks && (f.num_blocks & 1) != 0;
   job.destination = NO_DESTINATION;
-  job.destination.rows = job.destination.local_rows = f.num_blocks;
+  job.destination.rows = job.destination.local_rows = num_blocks;
+  job.destination.phase_step = of_words ? (uint16_t)1 : f.block_step;
   job.move_base = f.out_base;
-  job.move_steps = {0, f.block_step, 1};
+  const uint16_t block_step = of_blocks ? (uint16_t)(f.block_step << 1) : f.block_step;
+  job.move_steps = {0, block_step, 2};
   job.fill = f.fill;
   job.last_lanes = 0;
   return job;

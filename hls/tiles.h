@@ -50,26 +50,29 @@ inline DrainedWords<T> outgoing_words(const TilesJob &job, const Progress &at,
     out.enable[0] = at.active;
     out.last_word = at.tile.last_word || !job.from_memory;
     out.row = (int32_t)at.tile.row + (int32_t)job.destination.row;
-    out.word = at.move.word;
+    out.upper = (at.tile.word & 1) != 0;
+    out.word = (uint16_t)(at.move.word + (job.destination.split ? at.tile.word >> 1 : 0));
   }
   for (int k = 0; k < T::drain_words; k++) {
 #pragma HLS unroll
     out.data[k] =
         fill_lanes(out.data[k], out.last_word ? (int)job.last_lanes : WORD_BYTES, job.fill);
+    if (job.destination.split) out.data[k] = split_word(out.data[k], out.word);
   }
   // MOVE: what lanes begin with
   if (job.is_move) out.data[0] = fill_lanes(0, 0, job.fill);
   return out;
 }
 
-// Which of the words that leave together a slice stores, and where: never more than one.
+// Which of the words that leave together a slice stores, and what it adds to the address of the
+// first one: never more than one. MOVE, whose destination has no rows, stores none and adds 0.
 template <class T>
 inline Stored stored_word(const DrainedWords<T> &out, const TilesJob &job, StripeOrigin origin) {
   Stored stored = {false, 0, 0};
   for (int k = 0; k < T::drain_words; k++) {
 #pragma HLS unroll
     const int32_t row = out.row + (int32_t)k * job.drain.part_rows;
-    const uint16_t word = (uint16_t)(out.word + (uint32_t)k * job.drain.part_words);
+    const uint16_t word = (uint16_t)((uint32_t)k * job.drain.part_words);
     const Place place = place_row(row, word, origin, job.destination);
     if (out.enable[k] && place.stored) stored = {true, place.word, (uint8_t)k};
   }
@@ -146,7 +149,9 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
     const int drains = drain.left != 0 && !job.acc_keep ? 1 : 0;
     drained = (uint16_t)((drained << 1 | drains) & ((1 << DRAIN_DELAY) - 1));
     slot++;
-    uint16_t move_word = 0;
+    const bool pair = job.pairs && !(job.lone_word && at.tile.last_word) &&
+                      !(job.lone_row && at.tile.last_row);
+    BankWrite write = {false, {false, false}, {0, 0}};
     for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
       const Tap tap = next_tap<T>(slices[s], step, list_mem[s], table_mem[s]);
@@ -161,8 +166,11 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
           slices[s].acc.v[p] = e.tile_starts ? 0 : sums.v[p];
         }
       }
-      if (s == 0) {  // MOVE: the same for all slices
-        move_word = (uint16_t)(at.move.word + move_mem[tap.index & (T::table_entries - 1)]);
+      if (s == 0) {  // the same for all slices
+        const int16_t move_offset = move_mem[tap.index & (T::table_entries - 1)];
+        const uint16_t move_word = (uint16_t)(at.move.word + move_offset);
+        write = bank_write(job.destination.split, pair, job.is_move ? move_word : out.word,
+                           out.upper, job.destination.phase_step);
       }
       const Stored stored = stored_word<T>(out, job, origins[s]);
       slices[s].moved = next_word<T::drain_words>(slices[s].moved, slices[s].move_fresh, vector,
@@ -170,8 +178,8 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
                                                   stored.which);
       if (step.active) slices[s].move_fresh = tap.entry.last != 0;
       const bool move_writes = step.active && tap.entry.last != 0;
-      write_bank<T>(map_mem[s], job.is_move ? move_writes : stored.enable,
-                    job.is_move ? move_word : stored.word, slices[s].moved);
+      write_banks<T>(map_mem[s], job.is_move ? move_writes : stored.enable, write, stored.word,
+                     slices[s].moved);
       slices[s].channel = channels[s];
     }
     if (e.tile_ends) {

@@ -37,6 +37,7 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
   static Memory<Target>::Map map_mem;
 #pragma HLS array_partition variable=map_mem complete dim=1
 #pragma HLS array_partition variable=map_mem complete dim=2
+#pragma HLS array_partition variable=map_mem complete dim=3
 #pragma HLS bind_storage variable=map_mem type=ram_s2p impl=bram
   static Memory<Target>::List list_mem;
 #pragma HLS array_partition variable=list_mem complete dim=1

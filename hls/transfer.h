@@ -151,8 +151,8 @@ void store_step(const Store &f, Runs<Address> runs, Port &port, const typename M
 #pragma HLS array_partition variable=odd complete
     for (int s = 0; s < T::slices; s++) {
 #pragma HLS unroll
-      even[s] = map_mem[s][0][(word >> 1) & mask];
-      odd[s] = map_mem[s][1][(word >> 1) & mask];
+      even[s] = read_bank<T>(map_mem[s], 0, (word >> 1) & mask);
+      odd[s] = read_bank<T>(map_mem[s], 1, (word >> 1) & mask);
     }
     const int slice = first_copy<T>(at.stripe, f.stripes_log2);
     const uint64_t of_even = select_value<T::slices>(even, slice);

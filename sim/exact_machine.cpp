@@ -28,7 +28,7 @@ class ExactMachine : public Machine {
     }
 
     uint64_t map_word(uint32_t slice, uint32_t word) const override {
-        return context_->map_mem[slice][word & 1][word >> 1];
+        return read_bank<Target>(context_->map_mem[slice], word & 1, static_cast<int>(word >> 1));
     }
 
     bool set_option(const std::string &, const std::string &) override { return false; }

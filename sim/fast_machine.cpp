@@ -114,6 +114,7 @@ void FastMachine::load_rows(const Load &f, const uint64_t *segment) {
     const uint64_t keep = LANE_BYTES[(1 << f.last_lanes) - 1];
     const uint64_t filler = ~keep & (ONES * f.fill);
     const size_t row_bytes = static_cast<size_t>(f.num_words) * WORD_BYTES;
+    const size_t odd = static_cast<size_t>(f.out_phase_step) * WORD_BYTES;
     for (int y = 0; y < f.num_rows; y++)
         for (int stripe = 0; stripe < rule.num_stripes(); stripe++) {
             const int word = rule.word(stripe, y + f.out_row);
@@ -121,9 +122,12 @@ void FastMachine::load_rows(const Load &f, const uint64_t *segment) {
             uint8_t *into = slice_of(stripe, f.out_stripes_log2) + static_cast<size_t>(word) * WORD_BYTES;
             const uint64_t *from = segment + f.dram_addr + static_cast<size_t>(y) * f.dram_row_step;
             for (int c = 0; c < f.num_channels; c++) {
-                memcpy(into, from, row_bytes);
-                if (f.last_lanes < WORD_BYTES) {
-                    const uint64_t last = (from[f.num_words - 1] & keep) | filler;
+                const uint64_t last = (from[f.num_words - 1] & keep) | filler;
+                if (f.out_split) {
+                    for (int x = 0; x < f.num_words; x++)
+                        write_split_word(into + x * (WORD_BYTES / 2), odd, x + 1 < f.num_words ? from[x] : last);
+                } else {
+                    memcpy(into, from, row_bytes);
                     memcpy(into + row_bytes - WORD_BYTES, &last, WORD_BYTES);
                 }
                 into += static_cast<size_t>(f.out_channel_step) * WORD_BYTES;

@@ -115,9 +115,10 @@ void Grouper::add_copies(const Word *words, int num_words) {
         for (int stripe = 0; stripe < rule_.num_stripes(); stripe++) {
             const int row = rule_.word(stripe, static_cast<int>(words[begin].row) + f_.out_row);
             if (row < 0) continue;
-            const size_t word = static_cast<size_t>(row) + words[begin].x;
+            const size_t word_bytes = f_.out_split ? WORD_BYTES / 2 : WORD_BYTES;
+            const size_t to = static_cast<size_t>(row) * WORD_BYTES + words[begin].x * word_bytes;
             const size_t slice = first_copy<Target>(stripe, f_.out_stripes_log2);
-            plan_.copies.push_back({static_cast<uint32_t>(slice * SLICE_STRIDE + word * WORD_BYTES),
+            plan_.copies.push_back({static_cast<uint32_t>(slice * SLICE_STRIDE + to),
                                     static_cast<uint8_t>(begin), static_cast<uint8_t>(end - begin)});
         }
     }

@@ -18,9 +18,9 @@ namespace rasna {
 // into the same cache set; the bytes between also serve the loads of whole groups that read behind a map's end.
 constexpr size_t SLICE_STRIDE = static_cast<size_t>(Target::map_words) * WORD_BYTES + 64;
 
-// A run of words of a group that go to consecutive words of one slice.
+// A run of words of a group that go to consecutive words of one slice; with out_split to consecutive halves of both phases.
 struct Copy {
-    uint32_t to;         // bytes in the map memory, the channel's part not included
+    uint32_t to;         // bytes in the map memory, the channel's part not included; with out_split of the even bytes
     uint8_t first_word;  // of the group
     uint8_t num_words;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fast_machine.h"
+#include "write_rule.h"
 
 namespace rasna {
 namespace {
@@ -22,6 +23,7 @@ class TapsRun {
     void take_max(const uint8_t *best, int num_lanes, uint8_t lanes, uint8_t flip);
     template <typename Use>
     void for_each_tile(const Group *groups, int num_groups, Use use);
+    void write_split_words(uint8_t *map, const uint8_t *bytes, int num_words);
     void write_back(const Group &group, uint8_t *bytes);
 
     const TapsPlan &plan_;
@@ -71,6 +73,16 @@ void TapsRun::accumulate_max(Shape shape, const uint8_t *const *bases, int num_g
     }
 }
 
+// Words of a row, parted: `map` is where the first one's even bytes go.
+void TapsRun::write_split_words(uint8_t *map, const uint8_t *bytes, int num_words) {
+    const size_t odd = static_cast<size_t>(plan_.fields.out_phase_step) * WORD_BYTES;
+    for (int i = 0; i < num_words; i++) {
+        uint64_t word;
+        memcpy(&word, bytes + i * WORD_BYTES, WORD_BYTES);
+        write_split_word(map + i * WORD_BYTES / 2, odd, word);
+    }
+}
+
 void TapsRun::write_back(const Group &group, uint8_t *bytes) {
     if (group.last_words) {
         uint64_t words[Group::WORDS];
@@ -83,6 +95,10 @@ void TapsRun::write_back(const Group &group, uint8_t *bytes) {
     for (uint32_t i = group.copies_begin; i < group.copies_end; i++) {
         const Copy &copy = plan_.copies[i];
         const uint8_t *from = bytes + copy.first_word * WORD_BYTES;
+        if (plan_.fields.out_split) {
+            write_split_words(map + copy.to, from, copy.num_words);
+            continue;
+        }
         switch (copy.num_words) {
             case 1: memcpy(map + copy.to, from, WORD_BYTES); break;
             case 2: memcpy(map + copy.to, from, 2 * WORD_BYTES); break;

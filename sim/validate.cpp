@@ -48,6 +48,7 @@ class Validator {
     void check_loaded(int last_entry, int64_t record = -1) const;
     void check_destination(const Destination &to, int64_t row_first, int64_t row_limit, int64_t max_channel,
                            int64_t num_words) const;
+    void check_split(const Destination &to) const;
     int64_t highest_row(const Destination &to, int64_t row_first, int64_t row_limit) const;
 
     void fill(const Fill &f) const;
@@ -140,6 +141,19 @@ int64_t Validator::highest_row(const Destination &to, int64_t row_first, int64_t
     return highest;
 }
 
+// The parts of a split word lie in different banks, and the even ones in the same bank in all stripes.
+void Validator::check_split(const Destination &to) const {
+    if (!to.split) return;
+    const auto check_parity = [this](const char *field, int given, bool odd) {
+        if ((given % 2 != 0) != odd)
+            refuse(ERROR_BAD_FIELD, std::string(field) + " is " + number(given) + ", required is an " +
+                                        (odd ? "odd" : "even") + " number (out_split)");
+    };
+    check_parity("out_channel_step", to.channel_step, false);
+    check_parity("out_row_step", to.row_step, false);
+    check_parity("out_phase_step", to.phase_step, true);
+}
+
 // write_word for rows row_first … row_limit-1, channels 0 … max_channel, words 0 … num_words-1.
 void Validator::check_destination(const Destination &to, int64_t row_first, int64_t row_limit, int64_t max_channel,
                                   int64_t num_words) const {
@@ -154,7 +168,8 @@ void Validator::check_destination(const Destination &to, int64_t row_first, int6
                                     number(row_limit - 1) + ", allowed are 0 to " + number(to.height - 1) +
                                     " (circular_rows)");
     if (to.local_rows == 0) return;
-    const int64_t rest = to.base + max_channel * to.channel_step + num_words - 1;
+    const int64_t last_word = to.split ? (num_words - 1) / 2 + to.phase_step : num_words - 1;
+    const int64_t rest = to.base + max_channel * to.channel_step + last_word;
     if (rest + (to.local_rows - 1) * static_cast<int64_t>(to.row_step) < MAP_WORDS) return;
     const int64_t local = highest_row(to, row_first, row_limit);
     if (local < 0) return;
@@ -188,6 +203,7 @@ void Validator::transfer(const Transfer &f, bool is_load) const {
 void Validator::load(const Load &f) const {
     check_stripes("out_stripes_log2", f.out_stripes_log2);
     check(ERROR_BAD_FIELD, "last_lanes", f.last_lanes, 1, WORD_BYTES);
+    check_split(destination_of(f));
     transfer(f, true);
     check_destination(destination_of(f), f.out_row, f.out_row + f.num_rows, f.num_channels - 1, f.num_words);
 }
@@ -249,6 +265,7 @@ void Validator::taps_fields(const Taps &f) const {
     check_count("tile_rows", f.tile_rows);
     check_count("tile_words", f.tile_words);
     check(ERROR_BAD_FIELD, "tile_rows * tile_words", static_cast<int64_t>(f.tile_rows) * f.tile_words, 1, MAX_TILES);
+    check_split(destination_of(f));
     check_stream(f.stream_addr, f.stream_words);
 }
 

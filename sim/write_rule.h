@@ -2,7 +2,9 @@
 #ifndef RASNA_SIM_WRITE_RULE_H
 #define RASNA_SIM_WRITE_RULE_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "../hls/map_memory.h"
 #include "../hls/targets.h"
@@ -40,6 +42,14 @@ class WriteRule {
     const Destination to_;
     StripeOrigin origins_[Target::slices];
 };
+
+// A parted word: its even bytes go to `even`, its odd ones `odd` bytes behind.
+inline void write_split_word(uint8_t *even, size_t odd, uint64_t word) {
+    const uint64_t parts = part_bytes(word);
+    const uint32_t halves[2] = {static_cast<uint32_t>(parts), static_cast<uint32_t>(parts >> 32)};
+    memcpy(even, &halves[0], sizeof halves[0]);
+    memcpy(even + odd, &halves[1], sizeof halves[1]);
+}
 
 }  // namespace rasna
 

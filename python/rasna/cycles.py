@@ -46,8 +46,7 @@ def instruction_cycles(
         num_codes, list_words = stream_lists(stream_words, fields["num_channels"])
         return taps_cycles(fields, target, num_codes, list_words)
     if opcode == Opcode.FILL:
-        words = fields["num_blocks"] * fields["num_words"]
-        return INSTRUCTION_CYCLES + 1 + TILES_PIPELINE_CYCLES + words
+        return INSTRUCTION_CYCLES + 1 + TILES_PIPELINE_CYCLES + fill_steps(fields)
     if opcode in (Opcode.LOAD, Opcode.STORE):
         return transfer_cycles(opcode, fields)
     if opcode == Opcode.TABLE:
@@ -56,6 +55,14 @@ def instruction_cycles(
         words = fields["num_channels"] * fields["num_rows"] * fields["num_words"]
         return INSTRUCTION_CYCLES + 1 + TILES_PIPELINE_CYCLES + words * fields["table_entries"]
     return INSTRUCTION_CYCLES + RUN_CYCLES
+
+
+def fill_steps(fields: dict[str, int]) -> int:
+    """Cycles in which a FILL writes: two neighbouring words, or two blocks in different banks."""
+    words, blocks = fields["num_words"], fields["num_blocks"]
+    if words == 1 and fields["block_step"] % 2:
+        return (blocks + 1) // 2
+    return blocks * ((words + 1) // 2)
 
 
 def transfer_cycles(opcode: Opcode, fields: dict[str, int]) -> int:

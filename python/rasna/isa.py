@@ -133,7 +133,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("segment", 2, "memory segment that is read"),
             ("last_lanes", 4, "valid bytes of the last word of a row, 1 to 8"),
             ("fill", 8, "byte for the lanes behind them"),
-            ("", 1, ""),  # out_split
+            ("out_split", 1, "1: even and odd bytes of a row go to halves of two words"),
             ("num_channels", 16, "channels"),
             ("num_rows", 16, "rows of a channel that are read"),
             ("num_words", 16, "words of a row"),
@@ -141,7 +141,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("dram_addr", 32, "first word in the segment"),
             ("dram_channel_step", 32, "words from one channel to the next in memory"),
             ("dram_row_step", 16, "words from one row to the next in memory"),
-            ("", 16, ""),  # out_phase_step
+            ("out_phase_step", 16, "words from where even bytes go to where odd ones go; out_split"),
         ),
     ),
     Opcode.STORE: (
@@ -187,7 +187,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("last_lanes", 4, "valid bytes of the last word of a row, 1 to 8"),
             ("fill", 8, "byte for the lanes behind them"),
             ("", 1, ""),  # curve
-            ("", 1, ""),  # out_split
+            ("out_split", 1, "1: even and odd bytes of a row go to halves of two words"),
             ("drain_log2", 2, "log2 of the words that are drained at the same time"),
             ("", 2, ""),  # skip_taps
             ("", 1, ""),  # skip_signed
@@ -206,7 +206,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("clamp_hi", -16, "highest output value"),
             ("stream_addr", 32, "first word of the channel records in the program segment"),
             ("stream_words", 32, "words of the channel records and lists"),
-            ("", 16, ""),  # out_phase_step
+            ("out_phase_step", 16, "words from where even bytes go to where odd ones go; out_split"),
             ("", 16, ""),  # skip_base
             ("", 16, ""),  # skip_channel_step
             ("", 16, ""),  # skip_row_step

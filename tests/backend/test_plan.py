@@ -55,15 +55,15 @@ def test_kernel_positions_beyond_the_table_are_cut():
 def test_a_resident_source_forbids_other_mappings():
     target = get_target("pynq-z2")
     w = window()
-    g = w.plain_geometry(8, 2)
+    g = w.resident_geometry(8, 2)
     plan = Planner(w, target, Limits(500, resident=g)).best()
     assert (plan.stripes, plan.out_rows) == (8, 2)
 
 
 def test_a_resident_source_without_the_halo_is_not_readable():
     w = window()
-    assert not w.can_read(window(kernel=1).plain_geometry(8, 2))
-    assert window(kernel=1).can_read(w.plain_geometry(8, 2))
+    assert not w.can_read(window(kernel=1).resident_geometry(8, 2))
+    assert window(kernel=1).can_read(w.resident_geometry(8, 2))
 
 
 def test_sparse_layers_are_planned_with_fewer_cycles():

@@ -50,8 +50,13 @@ class _Naive:
             if f["circular_rows"]:
                 local %= f["out_height"]
             if 0 <= local < f["out_local_rows"]:
-                self.put(s, f["out_base"] + c * f["out_channel_step"]
-                         + local * f["out_row_step"] + x, values)
+                row = f["out_base"] + c * f["out_channel_step"] + local * f["out_row_step"]
+                if f["out_split"]:
+                    for p, value in enumerate(values):
+                        word = row + x // 2 + (f["out_phase_step"] if p % 2 else 0)
+                        self.map[s][8 * word + 4 * (x % 2) + p // 2] = value
+                else:
+                    self.put(s, row + x, values)
 
     def fill(self, f):
         for s in range(self.L):
@@ -176,4 +181,4 @@ class _Naive:
         limit = 1 << (f["ib"] - 1)
         t = max(-limit, min(limit - 1, acc >> record["pre_shift"]))
         v = (t * record["multiplier"] + (1 << (record["shift"] - 1))) >> record["shift"]
-        return max(f["clamp_lo"], min(f["clamp_hi"], v))
+        return max(f["clamp_lo"], min(f["clamp_hi"], v)) & 0xFF

@@ -177,6 +177,32 @@ REFUSED = {
         dict(more="tile_rows=2 row_limit=2 out_rows=2 out_local_rows=2"),
         "out_base: map word 16 is written twice",
     ),
+    "split_row_step": (
+        dict(more="out_split=1 out_phase_step=1 out_row_step=3"),
+        "instruction 2 (TAPS), out_row_step: must be even with out_split, is 3",
+    ),
+    "split_channel_step": (
+        dict(more="out_split=1 out_phase_step=1 out_channel_step=1"),
+        "instruction 2 (TAPS), out_channel_step: must be even with out_split, is 1",
+    ),
+    "split_phase_step": (
+        dict(more="out_split=1 out_phase_step=2 acc_keep=1"),
+        "instruction 2 (TAPS), out_phase_step: must be odd with out_split, is 2",
+    ),
+    "split_twice": (
+        dict(
+            taps="", before="FILL num_words=1 num_blocks=1",
+            more="out_split=1 out_phase_step=1 tile_words=4 out_rows=1",
+        ),
+        "out_base: map word 17 is written twice",
+    ),
+    "split_half_of_other_stripes": (
+        dict(
+            before="FILL num_words=2 num_blocks=1 out_base=16 stripes_log2=1",
+            more="out_split=1 out_phase_step=1",
+        ),
+        "instruction 4 (STORE), src_base: slice 0, byte 132 is a byte that was never written",
+    ),
     "table_not_written": (
         dict(table="offset=0\n" * 4, taps="4:1"),
         "num_codes: channel 0: table entry 4 was never written",

@@ -87,9 +87,10 @@ def test_the_tile_loop_runs_as_often_as_the_cycle_formula_says(libraries, target
             assert iterations == estimate - pipeline - (1 << fields["out_stripes_log2"])
         elif opcode == Opcode.MOVE:
             assert iterations == cycles.instruction_cycles(opcode, fields, target) - pipeline
-        elif opcode in (Opcode.LOAD, Opcode.FILL):
-            words = fields["num_words"] * fields.get("num_blocks", 1)
-            words *= fields.get("num_channels", 1) * fields.get("num_rows", 1)
+        elif opcode == Opcode.FILL:
+            assert iterations == cycles.fill_steps(fields) + 2
+        elif opcode == Opcode.LOAD:
+            words = fields["num_words"] * fields["num_channels"] * fields["num_rows"]
             assert iterations == words + 2
         else:
             assert iterations == 0
@@ -101,6 +102,9 @@ MUTANTS = [
     ("requantize.h", "t_fits ? t_bits", "t_fits || true ? t_bits"),
     ("map_memory.h", "byte = address & 3", "byte = address & 1"),
     ("map_memory.h", "straight >= (int32_t)d.height", "straight > (int32_t)d.height"),
+    ("map_memory.h", "split && odd ? other", "split && !odd ? other"),
+    ("map_memory.h", "write.half[1] = !split || upper", "write.half[1] = true"),
+    ("map_memory.h", "address & 1 ? parts >> 32", "address & 2 ? parts >> 32"),
     ("tap_list.h", "const bool wraps = wrapped >= 0", "const bool wraps = wrapped > 0"),
     ("slice.h", "(entry.lane_mask >> lane)", "(entry.lane_mask >> (lane & 6))"),
     ("slice.h", "takes ? product : acc", "takes ? acc : product"),
@@ -108,6 +112,11 @@ MUTANTS = [
     ("drain.h", "nine != 0 && total < 0", "total < 0"),
     ("drain.h", "row >= (int32_t)f.row_first", "row > (int32_t)f.row_first"),
     ("loader.h", "shared ? 0 : loader.round & 1", "shared ? 1 : loader.round & 1"),
+    ("progress.h", "job.lone_word = of_words && (f.num_words & 1) != 0", "job.lone_word = false"),
+    ("progress.h", "job.lone_row = of_blocks && (f.num_blocks & 1) != 0", "job.lone_row = false"),
+    ("progress.h", "of_words ? (uint16_t)1 : f.block_step", "(uint16_t)1"),
+    ("drain.h", "out.upper = (drain.x & 1) != 0", "out.upper = false"),
+    ("tiles.h", "out.upper = (at.tile.word & 1) != 0", "out.upper = false"),
     ("tiles.h", "last_lanes : WORD_BYTES", "last_lanes : (int)job.last_lanes"),
 ]
 # What only machines that drain several words at a time have.
@@ -135,4 +144,4 @@ def test_the_comparison_sees_a_planted_fault(tmp_path, target, header, right, wr
     assert text.count(right) >= 1, f"{header} has no {right!r}; choose another mutant"
     (folder / header).write_text(text.replace(right, wrong, 1))
     library = build(tmp_path, target, COMPILERS[0], "-O1", hls=folder)
-    assert first_difference(library, target, range(120))[0] is not None
+    assert first_difference(library, target, range(240))[0] is not None

@@ -140,9 +140,14 @@ class _Generator:
             out_rows, halo_top, out_row = num_rows // stripes, self.below(2), 0
             out_height = num_rows if circular else out_height
         local_rows = min(out_rows + halo_top + self.below(3), 8)
-        row_step = num_words + self.below(3)
-        channel_step = local_rows * row_step + self.below(3)
-        extent = (num_channels - 1) * channel_step + (local_rows - 1) * row_step + num_words
+        split, phase_step = self.flag(0.4), self.below(9)
+        if split:
+            run, row_step, phase_step = self._split_steps(num_words)
+            channel_step = local_rows * row_step + 2 * self.below(2)
+        else:
+            run, row_step = num_words, num_words + self.below(3)
+            channel_step = local_rows * row_step + self.below(3)
+        extent = (num_channels - 1) * channel_step + (local_rows - 1) * row_step + run
         if extent > region.num_words:
             return None
         if log2 != region.stripes_log2 or self.flag(0.3):
@@ -152,8 +157,17 @@ class _Generator:
             out_base=region.base + self.below(region.num_words - extent + 1),
             out_channel_step=channel_step, out_row_step=row_step, out_rows=out_rows,
             out_halo_top=halo_top, out_local_rows=local_rows, out_row=out_row,
-            out_height=out_height,
+            out_height=out_height, out_split=split, out_phase_step=phase_step,
         )
+
+    def _split_steps(self, num_words: int) -> tuple[int, int, int]:
+        """Words that a split row reaches over, its row step, and from even to odd bytes."""
+        each = -(-num_words // 2)
+        phase_step = each + self.below(3)
+        phase_step += 1 - phase_step % 2
+        run = phase_step + each
+        row_step = run + self.below(3)
+        return run, row_step + row_step % 2, phase_step
 
     def _load(self, segment: Segment = Segment.INPUT, available: int | None = None) -> None:
         available = self.input_words if available is None else available

@@ -67,6 +67,15 @@ CASES = [
      "(circular_rows)"),
     (program(Opcode.LOAD, **LOAD, circular_rows=1, out_height=2, out_halo_top=3), FIELD,
      "instruction 0 (LOAD): out_halo_top is 3, allowed are 0 to 2"),
+    (program(Opcode.LOAD, **LOAD, out_split=1, out_phase_step=2), FIELD,
+     "instruction 0 (LOAD): out_phase_step is 2, required is an odd number (out_split)"),
+    (program(Opcode.LOAD, **LOAD, out_split=1, out_phase_step=3, out_row_step=5), FIELD,
+     "instruction 0 (LOAD): out_row_step is 5, required is an even number (out_split)"),
+    (program(Opcode.LOAD, **LOAD, out_split=1, out_phase_step=3, out_base=124), MAP,
+     "instruction 0 (LOAD): out_base 124 with channel 0 and local row 0 writes up to word 128, "
+     "allowed are 0 to 127"),
+    (taps_program({"out_split": 1, "out_phase_step": 3, "out_channel_step": 7}), FIELD,
+     "instruction 2 (TAPS): out_channel_step is 7, required is an even number (out_split)"),
     (program(Opcode.STORE, **{**STORE, "segment": 1}), FIELD,
      "instruction 0 (STORE): segment is 1 (INPUT), allowed are 2 (OUTPUT) and 3 (SCRATCH)"),
     (program(Opcode.STORE, **{**STORE, "num_rows": 3}, stripes_log2=1), FIELD,
@@ -159,6 +168,7 @@ def test_bad_programs_are_refused(kind, words, code, text, request):
 
 @pytest.mark.parametrize("words", [
     copy_program().words(), taps_program(), move(),
+    taps_program({"out_split": 1, "out_phase_step": 1, "out_base": 8}),
     taps_program(record={"src_base": 1008}),  # the last vectors that lie inside
     taps_program(record={"out_channel": 59}, taps={"out_channel_step": 2}),
     taps_program({"acc_keep": 1, "acc_base": 14}),

@@ -142,7 +142,7 @@ def _execute_load(state: State, fields: dict[str, int]) -> None:
     lanes[:, :, -1, fields["last_lanes"] :] = fields["fill"]
     channel, row, word = np.indices(index.shape).reshape(3, -1)
     places = state.destinations(fields, channel, row + fields["out_row"], word)
-    state.write_words(places, lanes.view("<u8").ravel(), fields["out_stripes_log2"])
+    state.write_words(places, lanes.view("<u8").ravel(), fields)
 
 
 def _execute_store(state: State, fields: dict[str, int]) -> None:

@@ -107,23 +107,33 @@ class State:
             worst = np.asarray(index)[bad].ravel()[0]
             raise self.fail(name, f"{what} {worst} lies outside 0 to {limit - 1}", code)
 
-    def check_distinct(self, name: str, index: np.ndarray, what: str) -> None:
-        """Refuse an instruction that writes the same place twice."""
+    def check_distinct(
+        self, name: str, index: np.ndarray, what: str, per_name: int = 1
+    ) -> None:
+        """Refuse an instruction that writes the same place twice.
+
+        per_name: places that the message calls by one number.
+        """
         ordered = np.sort(index, axis=None)
         twice = np.flatnonzero(ordered[1:] == ordered[:-1])
         if twice.size:
-            raise self.fail(name, f"{what} {ordered[twice[0]]} is written twice")
+            place = ordered[twice[0]] // per_name
+            raise self.fail(name, f"{what} {place} is written twice")
 
     def destinations(
         self, fields: dict[str, int], channel: np.ndarray, row: np.ndarray, word: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Where ``write_word`` puts N words: for every stripe (indices into N, word addresses).
+        """Where ``write_word`` puts N words: for every stripe (indices into N, halves).
 
         channel, row, word: int64 (N,); row is the destination row, out_row included.
+        halves: int64 (n, 2), numbers of half words of 4 bytes, for both parts of a word: its
+        halves, or with ``out_split`` its even and its odd bytes.
         """
         num_stripes = self.num_stripes(fields, "out_stripes_log2")
         if fields["circular_rows"]:
             self._check_circular(fields, row)
+        self.check_split(fields)
+        split = fields["out_split"]
         found = []
         for stripe in range(num_stripes):
             local = row - stripe * fields["out_rows"] + fields["out_halo_top"]
@@ -134,14 +144,31 @@ class State:
                 fields["out_base"]
                 + channel[chosen] * fields["out_channel_step"]
                 + local[chosen] * fields["out_row_step"]
-                + word[chosen]
+                + (word[chosen] >> split)
             )
+            first = 2 * address + (word[chosen] & split)
+            second = first + (2 * fields["out_phase_step"] if split else 1)
+            halves = np.stack([first, second], axis=1)
             self.check_range(
-                "out_base", address, self.target.map_words, isa.Error.MAP_RANGE, "map word"
+                "out_base", halves >> 1, self.target.map_words, isa.Error.MAP_RANGE, "map word"
             )
-            self.check_distinct("out_base", address, "map word")
-            found.append((chosen, address))
+            self.check_distinct("out_base", halves, "map word", per_name=2)
+            found.append((chosen, halves))
         return found
+
+    def check_split(self, fields: dict[str, int]) -> None:
+        """Refuse steps with which the halves of a word would not lie in different banks."""
+        if not fields["out_split"]:
+            return
+        for name, odd in (
+            ("out_channel_step", 0), ("out_row_step", 0), ("out_phase_step", 1)
+        ):
+            if fields[name] % 2 != odd:
+                raise self.fail(
+                    name,
+                    f"must be {'odd' if odd else 'even'} with out_split, is {fields[name]}",
+                    isa.Error.BAD_FIELD,
+                )
 
     def _check_circular(self, fields: dict[str, int], row: np.ndarray) -> None:
         """Refuse what one comparison could not bring back into the map."""
@@ -158,15 +185,28 @@ class State:
             )
 
     def write_words(
-        self, places: list[tuple[np.ndarray, np.ndarray]], words: np.ndarray, stripes_log2: int
+        self,
+        places: list[tuple[np.ndarray, np.ndarray]],
+        words: np.ndarray,
+        fields: dict[str, int],
     ) -> None:
-        """Write uint64 words (N,) to the places that :meth:`destinations` found."""
-        num_stripes = len(places)
-        for stripe, (chosen, address) in enumerate(places):
-            copies = self.copies_of(stripe, num_stripes)
-            self.map_words[copies, address] = words[chosen]
-            self.stripes[copies, address] = stripes_log2
-            self.written.view("<u8")[copies, address] = 0x0101010101010101
+        """Write uint64 words (N,) to the places that :meth:`destinations` found.
+
+        A half whose other half was written with another number of stripes leaves that unwritten.
+        """
+        stripes_log2, num_stripes = fields["out_stripes_log2"], len(places)
+        parts = words.astype("<u8").view("<u4").reshape(-1, 2)
+        if fields["out_split"]:
+            lanes = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
+            lanes = lanes.reshape(-1, isa.WORD_BYTES // 2, 2).transpose(0, 2, 1)
+            parts = np.ascontiguousarray(lanes).view("<u4")[..., 0]
+        for stripe, (chosen, halves) in enumerate(places):
+            owners, address = self.copies_of(stripe, num_stripes), halves >> 1
+            kept = self.stripes[owners, address] == stripes_log2
+            self.written.view("<u8")[owners, address] *= kept
+            self.stripes[owners, address] = stripes_log2
+            self.map_words.view("<u4")[owners, halves] = parts[chosen]
+            self.written.view("<u4")[owners, halves] = 0x01010101
 
     def read_status(self, stripes_log2: int) -> np.ndarray:
         """uint8 (L, map_bytes): OK, UNWRITTEN or WRONG_STRIPES for a reader of such stripes."""

@@ -46,7 +46,7 @@ def execute_taps(state: State, fields: dict[str, int]) -> None:
         else:
             _refuse_poison(state, fields, status, n)
             words[n] = _requantize(fields, record, acc).reshape(shape[1:])
-    state.write_words(places, words.ravel(), fields["out_stripes_log2"])
+    state.write_words(places, words.ravel(), fields)
 
 
 def _check_fields(state: State, fields: dict[str, int]) -> None:
@@ -60,6 +60,7 @@ def _check_fields(state: State, fields: dict[str, int]) -> None:
     )
     if fields["circular_rows"]:
         state.check_counts(fields, "out_height")
+    state.check_split(fields)
     if fields["clamp_lo"] > fields["clamp_hi"]:
         raise state.fail(
             "clamp_lo",
@@ -210,15 +211,15 @@ def _places(state: State, fields, records, shape: tuple[int, ...]):
     places = state.destinations(
         fields, records["out_channel"][n[wanted]], row[wanted] + fields["out_row"], x[wanted]
     )
-    return [(wanted[chosen], address) for chosen, address in places]
+    return [(wanted[chosen], halves) for chosen, halves in places]
 
 
 def _readable_vectors(state: State, fields, places) -> np.ndarray:
     """int16 (L, map_bytes - 7, 8): the bytes from every address on; -status where not OK."""
     status = state.read_status(fields["stripes_log2"])
     by_word = status.reshape(*state.map_words.shape, isa.WORD_BYTES)
-    for stripe, (_, address) in enumerate(places):
-        by_word[state.copies_of(stripe, len(places)), address] = WRITTEN_HERE
+    for stripe, (_, halves) in enumerate(places):
+        by_word[state.copies_of(stripe, len(places)), halves >> 1] = WRITTEN_HERE
     values = np.where(status == OK, state.map_bytes.astype(np.int16), -status.astype(np.int16))
     windows = np.lib.stride_tricks.sliding_window_view(values, isa.WORD_BYTES, axis=1)
     return np.ascontiguousarray(windows)

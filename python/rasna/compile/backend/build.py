@@ -22,6 +22,7 @@ from .residency import (
     can_read,
     halo_cycles,
     reading_cycles,
+    split_geometries,
     wanted_geometries,
     window_of,
 )
@@ -60,15 +61,26 @@ class _Lifetime:
     last_use: int = -1
 
 
+class SplitSpilled(Exception):
+    """Tensor ``name`` is to be spilled but lies in split rows, which STORE cannot read."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} lies in split rows and would have to be stored")
+        self.name = name
+
+
 class Builder:
     """Builds one image.
 
     copies: a joined tensor that the map memory could hold is copied together there instead of
-    being written in place in host memory.
+    being written in place in host memory. plain: tensors that are not kept in split rows.
     """
 
-    def __init__(self, graph: QuantGraph, target: Target, copies: bool = False) -> None:
-        self.graph, self.target, self.copies = graph, target, copies
+    def __init__(
+        self, graph: QuantGraph, target: Target, copies: bool = False,
+        plain: frozenset[str] = frozenset(),
+    ) -> None:
+        self.graph, self.target, self.copies, self.plain = graph, target, copies, plain
         self.emitter = Emitter(target)
         self.map = FirstFit(target.map_words)
         self.guard = self.map.allocate(1)  # masked vectors may reach a few bytes below a region
@@ -240,6 +252,8 @@ class Builder:
     def _spill(self, name: str) -> None:
         held = self.resident.pop(name)
         if self.live[name].scratch is None:
+            if held.region.geometry.slot.split:
+                raise SplitSpilled(name)
             height = self.graph.tensors[name].shape[1]
             emit_store(self.emitter, self._scratch(name), held.region, 0, height)
         self.map.release(held.block)
@@ -289,7 +303,8 @@ class Builder:
             if self.live[op.output].scratch is None:
                 sink.hosts.append(self._scratch(op.output))
         limits = Limits(
-            self.map.largest_gap(), self._geometry(places, op.inputs[0]), sink.region is not None
+            self.map.largest_gap(), self._geometry(places, op.inputs[0]), sink.region is not None,
+            sink.region is not None and sink.region.geometry.slot.split,
         )
         places = {n: p if isinstance(p, Region) else self._source(n) for n, p in places.items()}
         if sink.region is not None:
@@ -358,7 +373,9 @@ class Builder:
     def _feasible(self, op: AnyOp, window, places, writes_resident: bool) -> bool:
         return self._own_cycles(op, window, places, writes_resident) is not None
 
-    def _own_cycles(self, op, window, places, writes_resident: bool) -> int | None:
+    def _own_cycles(
+        self, op, window, places, writes_resident: bool, writes_split: bool = False
+    ) -> int | None:
         """Estimated cycles of the operation as memory is now; None if it does not fit.
 
         Element-wise operations and average pooling work channel by channel: some room is
@@ -382,7 +399,7 @@ class Builder:
                 needed = 16 + len(shapes) * (g.channel_words + g.slot.lead_words + 2)
             return 0 if gap >= needed else None
         g = self._geometry(places, op.inputs[0])
-        plan = Planner(window, self.target, Limits(gap, g, writes_resident)).best()
+        plan = Planner(window, self.target, Limits(gap, g, writes_resident, writes_split)).best()
         return None if plan is None else plan.cycles
 
     def _keep(self, number: int, op: AnyOp, window, places) -> Sink | None:
@@ -393,7 +410,7 @@ class Builder:
         if not readers:
             return None
         best = None
-        for g, cycles in self._candidates(number, op, readers[0]):
+        for g, cycles in self._candidates(number, op, readers):
             if isinstance(op, AvgPool) and g.stripes != 1:
                 continue
             if isinstance(op, Select) and not can_write(op, g):
@@ -404,12 +421,12 @@ class Builder:
                 block = self.map.allocate(g.region_words(tensor.shape[0]))
             except OutOfMap:
                 continue
-            own = self._own_cycles(op, window, places, True)
+            own = self._own_cycles(op, window, places, True, g.slot.split)
             self.map.release(block)
             cycles += self._crowding(number, readers, g.region_words(tensor.shape[0]))
             if own is not None and (best is None or own + cycles < best[0]):
                 best = (own + cycles, g)
-        if best is None or not self._pays(number, op, window, places, readers[0], best[0]):
+        if best is None or not self._pays(number, op, window, places, readers, best[0]):
             return None
         g = best[1]
         block = self.map.allocate(g.region_words(tensor.shape[0]))
@@ -448,8 +465,9 @@ class Builder:
         )
         return self.target.map_words - 1 - live - inputs - without
 
-    def _candidates(self, number: int, op: AnyOp, reader: int):
-        """(geometry, cycles of the reader and of the halo) for the result of ``op``."""
+    def _candidates(self, number: int, op: AnyOp, readers: list[int]):
+        """(geometry, cycles of the readers and of the halo) for the result of ``op``."""
+        reader = readers[0]
         consumer, window = self.graph.ops[reader], self.windows[reader]
         tensor = self.graph.tensors[op.output]
         if isinstance(consumer, Sum) and tensor.shape != self.graph.tensors[consumer.output].shape:
@@ -458,7 +476,8 @@ class Builder:
             self.resident[n].region.geometry for n in consumer.inputs
             if n in self.resident and self.graph.tensors[n].shape == tensor.shape
         ]
-        for g in wanted_geometries(consumer, window, tensor, self.target, others):
+        wanted = wanted_geometries(consumer, window, tensor, self.target, others)
+        for g in self._split_candidates(op, readers) + wanted:
             words = g.region_words(tensor.shape[0])
             budget = self._free_at(reader, number, words)
             if budget < 8:
@@ -468,17 +487,50 @@ class Builder:
                 cycles = reading_cycles(window, self.target, budget, g)
                 if cycles is None:
                     continue
+            cycles += sum(self._later_cycles(i, number, g, words) for i in readers[1:])
             yield g, cycles + halo_cycles(g, tensor.shape[0])
 
-    def _pays(self, number, op, window, places, reader: int, cycles: int) -> bool:
+    def _later_cycles(self, reader: int, number: int, g: Geometry | None, words: int) -> int:
+        """Estimated cycles of a later reader of a tensor in ``g``; None: in host memory.
+
+        0 where there is no estimate: operations that are no windows, and those that do not fit.
+        """
+        window = self.windows[reader]
+        if window is None:
+            return 0
+        budget = self._free_at(reader, number, words)
+        if g is not None and window.can_read(g):
+            cycles = reading_cycles(window, self.target, budget, g)
+            if cycles is not None:
+                return cycles
+        return self._host_cycles(reader, budget) or 0
+
+    def _split_candidates(self, op: AnyOp, readers: list[int]) -> list[Geometry]:
+        """Split geometries for the result of ``op``: it is never stored, and nobody else reads it.
+
+        Average pooling and Select write words one by one, whose halves would not follow.
+        """
+        name = op.output
+        is_output = any(p.tensor == name for p in self.graph.outputs)
+        if name in self.plain or is_output or name in self.joined or name in self.joins:
+            return []
+        if isinstance(op, (AvgPool, Select)):
+            return []
+        return split_geometries([self.windows[i] for i in readers], self.target)
+
+    def _pays(self, number, op, window, places, readers: list[int], cycles: int) -> bool:
         """Whether keeping the result is estimated to take fewer cycles than a round trip."""
         own = self._own_cycles(op, window, places, False)
         if own is None:
             return True
+        reader = readers[0]
         if self.windows[reader] is None:
             return True
         later = self._host_cycles(reader, self._free_at(reader, number))
-        return later is None or cycles < own + later
+        if later is None:
+            return True
+        later += sum(self._later_cycles(i, number, None, 0) for i in readers[1:])
+        return cycles < own + later
 
     def _record(self, name, operation, inputs, output, start, mapping, op=None) -> None:
         tensors = self.graph.tensors
@@ -511,8 +563,18 @@ def build_image(graph: QuantGraph, target: Target) -> Image:
 
     Where joins have a choice, the image with fewer estimated cycles is taken.
     """
-    builder = Builder(graph, target)
-    image = builder.build()
+    builder, image = _build(graph, target)
     if builder.has_choice():
-        image = min(image, Builder(graph, target, copies=True).build(), key=lambda i: i.cycles)
+        image = min(image, _build(graph, target, copies=True)[1], key=lambda i: i.cycles)
     return image
+
+
+def _build(graph: QuantGraph, target: Target, copies: bool = False) -> tuple[Builder, Image]:
+    """An image in which what must be spilled after all is kept in plain rows from the start."""
+    plain: frozenset[str] = frozenset()
+    while True:
+        builder = Builder(graph, target, copies, plain)
+        try:
+            return builder, builder.build()
+        except SplitSpilled as spilled:
+            plain |= {spilled.name}

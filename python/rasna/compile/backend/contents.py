@@ -84,6 +84,8 @@ class MapContents:
         stripes_log2 = f["out_stripes_log2"]
         starts = f["out_base"] + np.asarray(channels, np.int64) * f["out_channel_step"]
         run = np.arange(num_words)
+        if f.get("out_split"):
+            run = np.unique([run // 2, run // 2 + f["out_phase_step"]])
         anywhere = _sums(starts, np.arange(f["out_local_rows"]) * f["out_row_step"], run)
         anywhere = anywhere[anywhere < self.byte.shape[1]]
         if (self.byte[:, anywhere] == UNKNOWN).all():

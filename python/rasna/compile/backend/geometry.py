@@ -29,7 +29,7 @@ class RowSlot:
 
     num_words: words from one slot to the next. lead_words: words that must exist before
     the first slot of a region, since negative positions reach back (shared zero gaps).
-    last_byte: highest byte position of a stored pixel, may exceed the slot never.
+    split: LOAD and TAPS write both phases of a row themselves (``out_split``).
     """
 
     width: int
@@ -40,6 +40,7 @@ class RowSlot:
     left: int
     right: int
     circular: bool
+    split: bool = False
 
     def byte(self, x: int) -> int:
         """Byte position of pixel x, relative to the start of the slot."""
@@ -47,12 +48,59 @@ class RowSlot:
 
     @property
     def first_word(self) -> int:
-        """Word of pixel 0; only meaningful when stride is 1."""
+        """Word of pixel 0; only meaningful for rows that are written as they are."""
         return self.origins[0] // WORD_BYTES
 
     @property
     def data_words(self) -> int:
         return row_words(self.width)
+
+    @property
+    def by_move(self) -> bool:
+        """Whether MOVE makes it out of plain rows."""
+        return self.stride > 1 and not self.split
+
+    @property
+    def phase_step(self) -> int:
+        """Words from even to odd pixels of a split slot."""
+        return (self.origins[1] - self.origins[0]) // WORD_BYTES
+
+    @cached_property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """Runs of words (first, count) that hold halo pixels outside the map and no others.
+
+        The last word of a phase is one of them when only its lower half is written.
+        """
+        if self.circular:
+            return ()
+        if self.split:
+            return runs(sorted({b // WORD_BYTES % self.num_words for b in self._halo_bytes()}))
+        gap = self.num_words - self.data_words
+        return ((self.data_words, gap),) if gap else ()
+
+    @property
+    def gap_words(self) -> int:
+        return sum(count for _, count in self.gaps)
+
+    def _halo_bytes(self) -> list[int]:
+        """Bytes of a split slot that halo pixels take; those before pixel 0 are negative."""
+        found = []
+        for q, origin in enumerate(self.origins):
+            first, last = phase_reach(self.width, self.left, self.right, 2, q)
+            found += range(origin + first, origin)
+            found += range(origin + phase_bytes(self.width), origin + last + 1)
+        return found
+
+
+def runs(numbers: list[int]) -> tuple[tuple[int, int], ...]:
+    """Consecutive numbers as (first, count)."""
+    found: list[tuple[int, int]] = []
+    for n in numbers:
+        if found and sum(found[-1]) == n:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((n, 1))
+    return tuple(found)
 
 
 def plain_slot(width: int, left: int = 0, right: int = 0, circular: bool = False) -> RowSlot:
@@ -70,12 +118,36 @@ def plain_slot(width: int, left: int = 0, right: int = 0, circular: bool = False
     return RowSlot(width, words, 1, (0,), lead, left, right, False)
 
 
+def phase_reach(width: int, left: int, right: int, stride: int, q: int) -> tuple[int, int]:
+    """The first and last j of the pixels x = stride*j + q of a row with its halo."""
+    return ceil_div(-left - q, stride), (width + right - 1 - q) // stride
+
+
+def phase_bytes(width: int) -> int:
+    """Bytes of each phase of a split row: half of whole words."""
+    return row_words(width) * WORD_BYTES // 2
+
+
+def split_slot(width: int, left: int, right: int) -> RowSlot:
+    """A slot whose even and odd pixels are written by ``out_split``; zero halos share gaps.
+
+    Rows are an even number of words apart and the phases an odd one, as the machine requires.
+    """
+    data = phase_bytes(width)
+    reach = [phase_reach(width, left, right, 2, q) for q in range(2)]
+    odd = ceil_div(max(reach[0][1] + 1, data - min(0, reach[1][0])), WORD_BYTES)
+    odd += 1 - odd % 2
+    words = odd + ceil_div(max(reach[1][1] + 1, data - min(0, reach[0][0])), WORD_BYTES)
+    words += words % 2
+    lead = ceil_div(max(0, -reach[0][0]), WORD_BYTES)
+    return RowSlot(width, words, 2, (0, odd * WORD_BYTES), lead, left, right, False, True)
+
+
 def phase_slot(width: int, left: int, right: int, stride: int, circular: bool) -> RowSlot:
-    """A slot that holds the pixels x = stride*j + q of every phase q in words of their own."""
+    """A slot that MOVE fills with the pixels x = stride*j + q, every phase q in its own words."""
     origins, words = [], 0
     for q in range(stride):
-        first = ceil_div(-left - q, stride)
-        last = (width + right - 1 - q) // stride
+        first, last = phase_reach(width, left, right, stride, q)
         left_words = ceil_div(max(0, -first), WORD_BYTES)
         origins.append((words + left_words) * WORD_BYTES)
         words += left_words + max(0, row_words(last + 1))

@@ -89,13 +89,15 @@ class Limits:
     """What a plan may use: ``budget`` words of map memory.
 
     resident: the geometry in which the source already lies in the map memory; then one row
-    tile is required, and the source costs no memory unless it must be split in phases.
-    writes_resident: the output goes to memory that is allocated elsewhere.
+    tile is required, and the source costs no memory unless it must be parted in phases.
+    writes_resident: the output goes to memory that is allocated elsewhere. writes_split: in
+    phases, so that a part of a row begins at an even word.
     """
 
     budget: int
     resident: Geometry | None = None
     writes_resident: bool = False
+    writes_split: bool = False
 
 
 class Planner:
@@ -135,6 +137,8 @@ class Planner:
             x_words = w.tile_words
             if channel_pass < w.group_channels or len(self.positions) > 1:
                 x_words = min(x_words, self.target.acc_tiles // out_rows)
+                if self.limits.writes_split and x_words < w.tile_words:
+                    x_words -= x_words % 2
                 if x_words == 0:
                     continue
                 most = self.target.acc_tiles // (out_rows * x_words) * copies
@@ -148,14 +152,14 @@ class Planner:
         """(groups, channels held, outputs of a group) that fit the map memory."""
         w = self.w
         out_words = 0 if self.limits.writes_resident else out_rows * w.tile_words
-        resident, splits = self.limits.resident is not None, w.stride[1] > 1
-        if resident and not splits:
+        resident, parts = self.limits.resident is not None, g.slot.by_move
+        if resident and not parts:
             most = w.out.shape[0] if out_words == 0 else (self.limits.budget - 2) // out_words
             yield from self._shares(most, w.group_channels)
             return
         room = self.limits.budget - g.slot.lead_words - g.trail_words - 2
         scratch = 0
-        if splits and not resident:
+        if parts and not resident:
             scratch = 2 + g.local_rows * row_words(w.source.shape[2])
         if w.groups > 1:
             source_words = w.group_channels * g.channel_words
@@ -167,8 +171,8 @@ class Planner:
         most = min(w.group_channels, (room - max(out_words, scratch)) // g.channel_words)
         if most < 1:
             return
-        parts = ceil_div(w.group_channels, most)
-        for n in sorted({parts, parts + 1, 2 * parts}):
+        fewest = ceil_div(w.group_channels, most)
+        for n in sorted({fewest, fewest + 1, 2 * fewest}):
             hold = ceil_div(w.group_channels, n)
             left = room - hold * g.channel_words - (scratch if hold < w.group_channels else 0)
             outputs = left // out_words if out_words else w.group_outputs
@@ -220,13 +224,13 @@ class Planner:
         resident = self.limits.resident is not None
         rows = min(g.height, g.stripes * g.rows + g.local_rows - g.rows)
         cycles = 0 if resident else channels * rows * row_words(w.source.shape[2])
-        if w.stride[1] > 1:
+        if g.slot.by_move:
             return cycles + slots * g.slot.num_words * isa.WORD_BYTES
         if resident:
             return 0
         if w.circular and (g.slot.left or g.slot.right):
             return cycles + slots * 3
-        return cycles + slots * (g.slot.num_words - g.slot.data_words)
+        return cycles + slots * g.slot.gap_words
 
 
 def plan_window(window: Window, target: Target, limits: Limits) -> Plan:
@@ -240,7 +244,7 @@ def plan_window(window: Window, target: Target, limits: Limits) -> Plan:
 def _too_large(w: Window, target: Target, limits: Limits) -> str:
     """The message with the words of the smallest tile: one row of one channel, as in _chunks."""
     g = w.geometry(1, 1)
-    parting = 2 + g.local_rows * row_words(w.source.shape[2]) if w.stride[1] > 1 else 0
+    parting = 2 + g.local_rows * row_words(w.source.shape[2]) if g.slot.by_move else 0
     around = g.slot.lead_words + g.trail_words + 2
     output = 0 if limits.writes_resident else w.tile_words
     if w.group_channels == 1:  # parted before there is an output: one place serves both

@@ -46,6 +46,8 @@ def can_read(op: AnyOp, window: Window | None, g: Geometry, tensor: Tensor, out:
     """Whether an operation can read a tensor that lies in geometry ``g``."""
     if window is not None:
         return window.can_read(g)
+    if g.slot.split:
+        return False
     if isinstance(op, AvgPool):
         return g.stripes == 1
     if isinstance(op, Select):
@@ -69,14 +71,30 @@ def wanted_geometries(
     if isinstance(op, AvgPool):
         _, height, width = tensor.shape
         return [Geometry(plain_slot(width), 1, height, 0, height, height, 0)]
+    return window_geometries(window, target)
+
+
+def window_geometries(window: Window, target: Target, split: bool = False) -> list[Geometry]:
+    """Geometries of the source of a window operation: plain rows, or both phases of a stride."""
     wanted, stripes, height = [], 1, window.out.shape[1]
     while stripes <= target.slices and stripes < 2 * height:
-        g = window.plain_geometry(stripes, ceil_div(height, stripes))
+        g = window.resident_geometry(stripes, ceil_div(height, stripes), split)
         wraps = stripes == 1 or not g.circular_rows or g.wraps_by_itself
         if wraps and stripes * g.rows >= g.height:
             wanted.append(g)
         stripes *= 2
     return wanted
+
+
+def split_geometries(windows: list[Window | None], target: Target) -> list[Geometry]:
+    """Split geometries in which all readers of a tensor can read it as it is, without repeats.
+
+    windows: of the readers. There is none unless all have a horizontal stride of 2.
+    """
+    if not all(w is not None and w.reads_split for w in windows):
+        return []
+    wanted = dict.fromkeys(g for w in windows for g in window_geometries(w, target, True))
+    return [g for g in wanted if all(w.can_read(g) for w in windows)]
 
 
 def halo_cycles(g: Geometry, channels: int) -> int:
@@ -85,7 +103,7 @@ def halo_cycles(g: Geometry, channels: int) -> int:
     rows = channels * g.local_rows
     if slot.circular:
         return rows * 3
-    gaps = rows * (slot.num_words - slot.data_words)
+    gaps = rows * slot.gap_words
     return gaps + channels * (g.local_rows - g.rows) * slot.num_words
 
 

@@ -15,7 +15,7 @@ from rasna.isa import Opcode
 
 from .emitter import Emitter
 from .gather import emit_gathers, halo_gathers, phase_gathers
-from .geometry import Geometry, Region, plain_slot, row_words
+from .geometry import Geometry, Region, plain_slot, row_words, runs
 from .memory import FirstFit
 
 
@@ -56,7 +56,7 @@ class RowWindow:
 def destination_fields(
     geometry: Geometry, region: Region, out_row: int = 0, wrap: bool = False
 ) -> dict[str, int]:
-    """The destination fields of LOAD and TAPS for a region of plain slots.
+    """The destination fields of LOAD and TAPS for a region of plain or split slots.
 
     ``wrap``: rows are rows of the whole map, so halo rows may be written by the modulo rule.
     """
@@ -71,6 +71,8 @@ def destination_fields(
         out_row=out_row,
         out_height=geometry.height,
         circular_rows=int(wrap and geometry.circular_rows and geometry.wraps_by_itself),
+        out_split=int(geometry.slot.split),
+        out_phase_step=geometry.slot.phase_step if geometry.slot.split else 0,
     )
 
 
@@ -87,7 +89,7 @@ class SourceLoader:
         slot = geometry.slot
         block = self.memory.allocate(geometry.region_words(channels))
         region = Region(geometry, block + slot.lead_words, first, channels)
-        if slot.stride == 1:
+        if slot.stride == 1 or slot.split:
             self.fill_outside(region, rows)
             self._load_plain(host, region, rows)
             self.finish_halo(region)
@@ -222,17 +224,16 @@ class SourceLoader:
             words = (row_words + local * slot.num_words).reshape(-1)
             if not self.emitter.contents.holds(g.fill & 0xFF, g.stripes_log2, words, stripes):
                 outside.append(local)
-        for first, count in _runs(outside):
+        for first, count in runs(outside):
             if count == g.local_rows:
                 self._fill(g, region.base, region.num_channels * g.channel_words, 1, 0)
                 return
             start = region.base + first * slot.num_words
             n = count * slot.num_words
             self._fill(g, start, n, region.num_channels, g.channel_words)
-        gap = slot.num_words - slot.data_words
-        if gap and not slot.circular:
+        for first, count in slot.gaps:
             blocks = region.num_channels * g.local_rows
-            self._fill(g, region.base + slot.data_words, gap, blocks, slot.num_words)
+            self._fill(g, region.base + first, count, blocks, slot.num_words)
 
     @staticmethod
     def _outside_rows(g: Geometry, rows: RowWindow) -> list[tuple[int, list[int]]]:
@@ -260,13 +261,3 @@ class SourceLoader:
             block_step=step,
         )
 
-
-def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Consecutive numbers as (first, count)."""
-    runs: list[tuple[int, int]] = []
-    for n in numbers:
-        if runs and runs[-1][0] + runs[-1][1] == n:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((n, 1))
-    return runs

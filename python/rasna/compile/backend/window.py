@@ -14,7 +14,7 @@ import numpy as np
 from rasna import isa
 from rasna.graph import Conv, MaxPool, Padding, Requant, Tensor
 
-from .geometry import Geometry, RowSlot, ceil_div, phase_slot, plain_slot
+from .geometry import Geometry, RowSlot, ceil_div, phase_slot, plain_slot, split_slot
 
 MAX_START = -(1 << 15)  # below every int8 and uint8
 
@@ -56,8 +56,32 @@ class Window:
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
 
     @property
+    def masks_columns(self) -> bool:
+        """Whether lane masks leave out the columns outside the map, so that none are stored.
+
+        A mask is the same for every word of a row: it must be the only one.
+        """
+        return self.tile_words == 1 and not self.circular
+
+    def lane_mask(self, position: int) -> int:
+        """Lanes that take part in a kernel position: all, or those inside the map."""
+        if not self.masks_columns:
+            return 0xFF
+        first, lanes = self._column(position), range(self.out.shape[2])
+        inside = [0 <= first + p * self.stride[1] < self.source.shape[2] for p in lanes]
+        if not any(inside):
+            return 0
+        return 0xFF & ~sum(1 << p for p in lanes if not inside[p])
+
+    def _column(self, position: int) -> int:
+        """The pixel that output pixel 0 reads for a kernel position."""
+        return position % self.kernel[1] * self.dilation[1] - self.padding.left
+
+    @property
     def reach(self) -> tuple[int, int]:
-        """Halo pixels that windows really touch, left and right of the map."""
+        """Halo pixels that windows read from memory, left and right of the map."""
+        if self.masks_columns:
+            return 0, 0
         width = self.source.shape[2]
         last = (self.out.shape[2] - 1) * self.stride[1] - self.padding.left + self.extent[1] - 1
         return self.padding.left, max(0, last - width + 1)
@@ -70,9 +94,9 @@ class Window:
         A resident source is used as it is, or gives the rows of its phases.
         """
         if resident is not None:
-            if self.stride[1] == 1:
+            if self.stride[1] == 1 or resident.slot.split:
                 return resident
-            return replace(resident, slot=self._slot(), fill=self.fill)
+            return replace(resident, slot=self._phase_slot(), fill=self.fill)
         return Geometry(
             slot=self._slot(),
             stripes=stripes,
@@ -84,15 +108,16 @@ class Window:
             circular_rows=self.circular,
         )
 
-    def plain_geometry(self, stripes: int, out_rows: int) -> Geometry:
+    def resident_geometry(self, stripes: int, out_rows: int, split: bool = False) -> Geometry:
         """The geometry in which an earlier operation should leave the source.
 
+        split: in two phases, where the window can read them; else in plain rows.
         Every stripe stores all rows that it owns, needed or not, so that others can read
         them too; a single stripe owns the whole map.
         """
         g = self.geometry(stripes, out_rows)
         rows = g.height if stripes == 1 else g.rows
-        slot = g.slot if self.stride[1] == 1 else plain_slot(self.source.shape[2])
+        slot = g.slot if split or self.stride[1] == 1 else plain_slot(self.source.shape[2])
         return replace(
             g, slot=slot, rows=rows, local_rows=max(g.local_rows, g.halo_top + rows),
             used=ceil_div(self.out.shape[1], out_rows),
@@ -108,12 +133,26 @@ class Window:
     def local_rows(self, out_rows: int) -> int:
         return (out_rows - 1) * self.stride[0] + self.extent[0]
 
+    @property
+    def reads_split(self) -> bool:
+        """Whether its sources can be written in the two phases that it reads.
+
+        Circular columns are gathered by MOVE, and other strides have other phases.
+        """
+        return self.stride[1] == 2 and not self.circular
+
     def _slot(self) -> RowSlot:
         left, right = self.reach
         width = self.source.shape[2]
+        if self.reads_split:
+            return split_slot(width, left, right)
         if self.stride[1] > 1:
-            return phase_slot(width, left, right, self.stride[1], self.circular)
+            return self._phase_slot()
         return plain_slot(width, left, right, self.circular)
+
+    def _phase_slot(self) -> RowSlot:
+        """The slot of phases that MOVE makes of plain rows."""
+        return phase_slot(self.source.shape[2], *self.reach, self.stride[1], self.circular)
 
     def can_read(self, g: Geometry) -> bool:
         """Whether a source that lies in the map memory in geometry ``g`` can be used."""
@@ -127,10 +166,12 @@ class Window:
             return False
         if self._rows_outside() and (g.circular_rows != self.circular or g.fill != self.fill):
             return False
-        left, right = self.reach
-        if self.stride[1] > 1 or not (left or right):
-            return True
         slot = g.slot
+        if slot.split and not self.reads_split:
+            return False
+        left, right = self.reach
+        if not (left or right) or self.stride[1] > 1 and not slot.split:
+            return True
         if slot.left < left or slot.right < right or slot.circular != self.circular:
             return False
         return self.circular or g.fill == self.fill
@@ -142,8 +183,9 @@ class Window:
 
     def tap_offset(self, geometry: Geometry, position: int) -> int:
         """Bytes from (local row of output row 0, word 0) to the vector of a kernel position."""
-        ky, kx = divmod(position, self.kernel[1])
-        x = kx * self.dilation[1] - self.padding.left
+        ky = position // self.kernel[1]
+        # A tap without lanes reads from anywhere inside the map memory.
+        x = self._column(position) if self.lane_mask(position) else 0
         return ky * self.dilation[0] * geometry.row_bytes + geometry.slot.byte(x)
 
     @property

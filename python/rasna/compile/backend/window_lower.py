@@ -170,7 +170,7 @@ class WindowLowering:
     def _hold(self, chunk: Chunk, part: tuple[int, int], first: int, num_rows: int) -> Region:
         """The region with these channels of the chunk's groups; loads it if it is not there."""
         w = self.w
-        if isinstance(self.source, Region) and w.stride[1] == 1:
+        if isinstance(self.source, Region) and self.geometry is self.source.geometry:
             return self.source
         low = chunk.first_group * w.group_channels + part[0]
         count = part[1] - part[0]
@@ -218,7 +218,7 @@ class WindowLowering:
             row_limit=num_rows,
         )
         destination = destination_fields(out.geometry, out, out_row, wrap=True)
-        destination["out_base"] += x
+        destination["out_base"] += x >> destination["out_split"]
         emit_taps(
             self.emitter, self._table(g, positions), self._records(outputs, src_base, out),
             self._lists(outputs, channels, positions), w.func, **fields, **destination,
@@ -227,7 +227,9 @@ class WindowLowering:
     def _table(self, g: Geometry, positions: tuple[int, ...]) -> Table:
         signed = int(self.w.source.type.signed)
         entries = [
-            dict(offset=self.w.tap_offset(g, i), lane_mask=0xFF, is_signed=signed)
+            dict(
+                offset=self.w.tap_offset(g, i), lane_mask=self.w.lane_mask(i), is_signed=signed
+            )
             for i in positions
         ]
         if self.w.weights is None:
