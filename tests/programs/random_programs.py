@@ -113,6 +113,22 @@ class _Generator:
             Opcode.FILL, fill=self.below(256), stripes_log2=stripes_log2, out_base=region.base,
             num_words=words, num_blocks=blocks, block_step=step,
         )
+        if self.flag():
+            self._fill_a_part(region)
+
+    def _fill_a_part(self, region: _Region) -> None:
+        """Other bytes in blocks of a filled region, with words between and behind them."""
+        words, step = self.between(1, 4), self.between(1, 9)
+        most = 1 + (region.num_words - words) // step
+        if most < 1:
+            return
+        blocks = self.between(1, min(5, most))
+        extent = (blocks - 1) * step + words
+        self.builder.add(
+            Opcode.FILL, fill=self.below(256), stripes_log2=region.stripes_log2,
+            out_base=region.base + self.below(region.num_words - extent + 1),
+            num_words=words, num_blocks=blocks, block_step=step,
+        )
 
     def _pick(self, *others: _Region) -> _Region:
         free = [r for r in self.regions if r not in others]
