@@ -151,11 +151,16 @@ def test_the_pinned_file_installs_the_version_that_is_looked_for():
 # opt ------------------------------------------------------------------------------------
 
 
-def opt(ir: str, *options: str) -> subprocess.CompletedProcess:
-    """The packages' opt on some IR; skips the test where they are not installed."""
+def skip_without_packages() -> llvm.Llvm:
     found = llvm.from_packages()
     if found is None:
         pytest.skip(f"LLVM {llvm.VERSION} from pip is not installed")
+    return found
+
+
+def opt(ir: str, *options: str) -> subprocess.CompletedProcess:
+    """The packages' opt on some IR; skips the test where they are not installed."""
+    found = skip_without_packages()
     return subprocess.run(
         [*found.opt, "-S", *options, "-", "-o", "-"], input=ir, capture_output=True, text=True
     )
@@ -217,6 +222,7 @@ def test_opt_refuses_what_is_wrong_with_the_reason_of_llvm(ir, options, reason):
 
 def test_the_options_of_hlsc_are_known_to_this_llvm(tmp_path):
     """opt.py cannot see an unknown one; clang on the same library can."""
+    skip_without_packages()
     options = [word for option in clang._OPT for word in ("-mllvm", option)]
     (tmp_path / "f.ll").write_text(IR)
     command = [*llvm.find().clang, "-x", "ir", "-S", "-emit-llvm", "f.ll", "-o", "-"]
@@ -227,6 +233,7 @@ def test_the_options_of_hlsc_are_known_to_this_llvm(tmp_path):
 
 
 def test_what_opt_refuses_is_an_error_of_hlsc():
+    skip_without_packages()
     with pytest.raises(HlsError, match="^opt failed:\n.*expected type") as error:
         clang.optimize("define i32 @f( {")
     assert "Traceback" not in str(error.value)
