@@ -193,5 +193,5 @@ generate: $(STAMPS)/venv ## write hls/isa.h, hls/targets.h, rtl/isa.svh, docs/is
 
 .PHONY: clean
 clean: ## remove build products (the virtual environment stays; rm -r .venv removes it)
-	rm -rf build .pytest_cache .ruff_cache .mypy_cache
+	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +

@@ -47,9 +47,12 @@ def test_the_wheel_carries_the_sources_of_the_simulator(wheel):
 def test_the_wheel_alone_builds_a_simulator(wheel, tmp_path):
     """Unpacked far from the repository, without torch."""
     try:
-        find_compiler(os.environ.get("CXX"))
+        compiler, _ = find_compiler(os.environ.get("CXX"))
     except BuildError as error:
         pytest.skip(str(error))
+    quick = tmp_path / "g++"
+    quick.write_text(f'#!/bin/sh\nexec {compiler} "$@" -O0\n')
+    quick.chmod(0o755)
     with zipfile.ZipFile(wheel) as file:
         file.extractall(tmp_path / "installed")
     code = (
@@ -60,7 +63,7 @@ def test_the_wheel_alone_builds_a_simulator(wheel, tmp_path):
     )
     environment = {k: v for k, v in os.environ.items() if k != "RASNA_SIMULATOR"}
     environment |= {"PYTHONPATH": str(tmp_path / "installed"),
-                    "RASNA_CACHE": str(tmp_path / "cache")}
+                    "RASNA_CACHE": str(tmp_path / "cache"), "CXX": str(quick)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           cwd=tmp_path, env=environment)
     assert done.stderr == ""

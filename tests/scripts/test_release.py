@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -25,6 +26,7 @@ import release
 import release_run
 from release_page import CHECKSUMS, INSTALL, LINES
 
+import rasna
 from rasna.errors import RasnaError
 from rasna.simbuild import PLATFORMS, local_platform, make_object, zig_compiler
 from rasna.targets import TARGETS
@@ -53,6 +55,17 @@ def test_a_simulator_by_ziglang_runs_with_every_loop_of_this_processor(zig_tiny)
     assert release_run.run_object(zig_tiny, "tiny", local_platform()) == release_run.RUN
 
 
+def test_ziglang_is_compiler_enough_for_a_simulator(tmp_path, monkeypatch):
+    if local_platform() is None:
+        pytest.skip("a release has nothing for this computer")
+    for name in ("RASNA_SIMULATOR", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RASNA_CACHE", str(tmp_path))
+    monkeypatch.setattr("rasna.simbuild.compilers.CANDIDATES", ())
+    path = rasna.simulator("tiny")
+    assert release_run.run_object(path, "tiny", local_platform()) == release_run.RUN
+
+
 def test_a_simulator_that_is_of_another_target_is_noticed(zig_tiny):
     with pytest.raises(release_run.RunError):
         release_run.run_object(zig_tiny, "pynq-z2", local_platform())
@@ -76,6 +89,16 @@ def test_what_cannot_run_here_is_marked(tmp_path):
 def test_dist_has_a_simulator_for_every_target_and_platform():
     wanted = {p.object_name(t) for p in PLATFORMS.values() for t in TARGETS}
     assert wanted <= {path.name for path in dist().iterdir()}
+
+
+@needs_dist
+def test_the_simulators_for_linux_need_glibc_2_17_at_most():
+    checked = 0
+    for path in dist().glob("rasna-*-linux-*.so"):
+        versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", path.read_bytes())
+        assert versions and max((int(a), int(b)) for a, b in versions) <= (2, 17), path.name
+        checked += 1
+    assert checked == 3 * len(TARGETS)
 
 
 @needs_dist
