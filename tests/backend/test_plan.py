@@ -134,11 +134,11 @@ def test_the_room_for_phases_is_counted_where_strides_are_refused():
     target = get_target("tiny")
     with refuses(
         CompileError,
-        "conv1: one output row needs 422 words of map memory in every slice (3 input rows of 65 "
-        "words, 32 output words, 191 to part the columns by the stride of 2, 4 around them), "
+        "conv1: one output row needs 408 words of map memory in every slice (3 input rows of 64 "
+        "words, 21 output words, 191 to part the columns by the stride of 3, 4 around them), "
         "target tiny has 127; use narrower inputs, or target='pynq-z2', which has 1023",
     ):
-        plan_window(window(channels=3, size=8, width=500, stride=2), target, Limits(127))
+        plan_window(window(channels=3, size=8, width=500, stride=3), target, Limits(127))
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -77,6 +77,8 @@ def program_tags(program) -> set[str]:
         head = program.words[number * 8 : number * 8 + 8]
         opcode, f = isa.decode(head)
         tags.add(opcode.name)
+        if f.get("out_split"):
+            tags.add(f"split rows of {opcode.name}")
         if opcode == isa.Opcode.TAPS:
             tags.add(f"{program.target} {1 << f['stripes_log2']} stripes")
             tags.add(isa.Encoding(f["encoding"]).name.lower() + " lists")

@@ -29,8 +29,13 @@ class Sink:
 def emit_store(
     emitter: Emitter, host: HostTensor, region: Region, first_row: int, num_rows: int
 ) -> None:
-    """STORE ``num_rows`` rows of a plain region to rows first_row … of its channels."""
+    """STORE ``num_rows`` rows of a plain region to rows first_row … of its channels.
+
+    Raises ValueError for a region of phases, whose words are no words of the tensor.
+    """
     g = region.geometry
+    if g.slot.stride != 1:
+        raise ValueError("STORE reads plain rows, the region lies in phases")
     emitter.add(
         Opcode.STORE,
         stripes_log2=g.stripes_log2,
