@@ -66,6 +66,8 @@ struct Memory {
   typedef int32_t Accumulator[T::lanes][T::acc_tiles * T::slices];
   // The channel records as the drain needs them: 0 the bias, 1 the second word.
   typedef uint64_t Record[2][RECORD_ROUNDS * T::slices];
+  // What requantized bytes go through: a copy per lane.
+  typedef uint64_t Curve[T::lanes][CURVE_WORDS];
   // Words between requantizing and writing: 0 the data, 1 enable, row and word address.
   typedef uint64_t Drained[2][DRAIN_SLOTS];
 };

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "curve.h"
 #include "map_memory.h"
 #include "requantize.h"
 #include "slice.h"
@@ -47,13 +48,16 @@ inline void drain_advance(Drain &drain, uint8_t last_stripe, uint16_t tile_rows)
   drain.left = drain.left == 0 ? (uint16_t)0 : (uint16_t)(drain.left - 1);
 }
 
-// One word of 8 requantized bytes.
+// One word of 8 requantized bytes; of 8 products for PRODUCT.
 template <class T>
-inline uint64_t requantize_word(const Lanes<T> &acc, const Requantizer &r) {
+inline uint64_t requantize_word(const Lanes<T> &acc, const Requantizer &r, bool is_product) {
   uint64_t word = 0;
   for (int p = 0; p < T::lanes; p++) {
 #pragma HLS unroll
-    word |= (uint64_t)requantize(acc.v[p], r) << (8 * p);
+    const Factors of_sum = factors_of_sum(acc.v[p], r), of_pair = factors_of_pair(acc.v[p]);
+    const Factors factors = {is_product ? of_pair.t : of_sum.t,
+                             is_product ? of_pair.factor : of_sum.factor};
+    word |= (uint64_t)round_product(factors, r) << (8 * p);
   }
   return word;
 }
@@ -107,6 +111,7 @@ template <class T>
 inline DrainedWord drain_word(const Drain &drain, const Taps &f, const Destination &d,
                               const Lanes<T> (&shadow)[T::slices],
                               const typename Memory<T>::Record &record_mem,
+                              const typename Memory<T>::Curve &curve_mem,
                               typename Memory<T>::Accumulator &acc_mem) {
   const int number = drain.round * T::slices + (drain.copy & (T::slices - 1));
   const uint64_t words[2] = {record_mem[0][number], record_mem[1][number]};
@@ -115,7 +120,9 @@ inline DrainedWord drain_word(const Drain &drain, const Taps &f, const Destinati
   const Requantizer r = requantizer(f.ib, record.pre_shift, record.multiplier, record.shift,
                                     f.clamp_lo, f.clamp_hi);
   DrainedWord out;
-  out.data = requantize_word<T>(acc, r);
+  const uint64_t word = requantize_word<T>(acc, r, f.func == FUNC_PRODUCT);
+  const uint64_t curved = apply_curve<T>(word, curve_mem);
+  out.data = f.curve ? curved : word;
   out.last_word = drain.last_word;
   out.enable = drain.row >= (int32_t)f.row_first && drain.row < (int32_t)f.row_limit;
   out.row = drain.row + (int32_t)d.row;
