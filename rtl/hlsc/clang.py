@@ -1,13 +1,13 @@
-"""The two outside tools, both pinned: clang++-19 (C++ to LLVM IR) and opt-19 with a pass list of
-our own.
+"""The two outside tools, both of LLVM 19: clang (C++ to LLVM IR) and opt with a pass list of our
+own. Where they are is looked up in :mod:`hlsc.llvm`.
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
+from . import llvm
 from .errors import HlsError
 
 INCLUDE_DIR = Path(__file__).resolve().parent.parent / "include"
@@ -64,10 +64,6 @@ _OPT = [
 
 
 def _run(command: list[str], what: str, text: str | None = None) -> str:
-    if shutil.which(command[0]) is None:
-        raise HlsError(
-            None, f"{command[0]} was not found; hlsc needs the Debian packages clang-19 and llvm-19"
-        )
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise HlsError(None, f"{what}\n{done.stderr.strip()}")
@@ -78,7 +74,7 @@ def preprocess(source: Path, include_dirs: list[Path], defines: list[str]) -> st
     """Expand macros and includes; ``_Pragma`` operators become pragma lines."""
     includes = [f"-I{d}" for d in [*include_dirs, INCLUDE_DIR]]
     return _run(
-        ["clang++-19", *_COMMON, "-E", *includes, *[f"-D{d}" for d in defines], str(source)],
+        [*llvm.find().clang, *_COMMON, "-E", *includes, *[f"-D{d}" for d in defines], str(source)],
         "the preprocessor refused the source:",
     )
 
@@ -86,7 +82,7 @@ def preprocess(source: Path, include_dirs: list[Path], defines: list[str]) -> st
 def to_llvm(text: str) -> str:
     """Compile preprocessed C++ to unoptimised LLVM IR text."""
     return _run(
-        ["clang++-19", *_COMMON, *_TO_IR, "-", "-o", "-"],
+        [*llvm.find().clang, *_COMMON, *_TO_IR, "-", "-o", "-"],
         "clang refused the source:",
         PRELUDE + "\n" + text,
     )
@@ -95,5 +91,7 @@ def to_llvm(text: str) -> str:
 def optimize(ir_text: str) -> str:
     """Run the pass list; the result is what :mod:`hlsc.llparse` reads."""
     return _run(
-        ["opt-19", "-S", f"-passes={PASSES}", *_OPT, "-", "-o", "-"], "opt failed:", ir_text
+        [*llvm.find().opt, "-S", f"-passes={PASSES}", *_OPT, "-", "-o", "-"],
+        "opt failed:",
+        ir_text,
     )

