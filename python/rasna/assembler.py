@@ -22,7 +22,8 @@ The text form, one item per line, ``;`` starts a comment, numbers as in Python::
         taps 0:17 3:-4           ; position:weight
         taps 40:1
 
-Fields that are not written are 0. ``stream=`` sets stream_addr and the field of the length, a list sets num_codes and list_words. A record without a ``taps`` line has an empty list, or
+Fields that are not written are 0. ``stream=`` sets stream_addr and the field of the length, a
+list sets num_codes and list_words. A record without a ``taps`` line has an empty list, or
 takes part in the shared one when the instruction says list_shared.
 """
 
