@@ -67,6 +67,7 @@ _FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     "rsqrt": torch.rsqrt,
     "selu": F.selu,
     "sigmoid": torch.sigmoid,
+    "sign": torch.sign,
     "silu": F.silu,
     "sin": torch.sin,
     "sinh": torch.sinh,

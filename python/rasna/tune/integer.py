@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,9 @@ def _avg_pool(op: AvgPool, x: torch.Tensor) -> torch.Tensor:
 def _entry(rq: Requant, k: int) -> Requant:
     """The requantisation of entry k alone."""
     one = slice(k, k + 1)
-    return Requant(rq.pre_shift[one], rq.multiplier[one], rq.shift[one], rq.lo, rq.hi, rq.ib, rq.curve)
+    return replace(
+        rq, pre_shift=rq.pre_shift[one], multiplier=rq.multiplier[one], shift=rq.shift[one]
+    )
 
 
 def _select(op: Select, *xs: torch.Tensor) -> torch.Tensor:

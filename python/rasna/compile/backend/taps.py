@@ -105,7 +105,9 @@ def emit_taps(
     func: Func = Func.MAC,
     **fields: int,
 ) -> None:
-    """Emit TABLE and CURVE (if needed) and TAPS. ``fields``: tile, source, accumulator and destination.
+    """Emit TABLE and CURVE (if needed) and TAPS.
+
+    fields: tile, source, accumulator and destination.
 
     Channels are computed in the order given; accumulators that are kept belong to it.
     """

@@ -56,7 +56,7 @@ _ALIASES = {
 for _name in (
     "abs", "acos", "asin", "asinh", "atan", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1",
     "hardswish", "log", "log10", "log1p", "log2", "logsigmoid", "mish", "reciprocal", "rsqrt",
-    "selu", "sigmoid", "silu", "sin", "sinh", "softsign", "sqrt", "square", "tan", "tanh",
+    "selu", "sigmoid", "sign", "silu", "sin", "sinh", "softsign", "sqrt", "square", "tan", "tanh",
     "tanhshrink",
 ):  # fmt: skip
     _register(_name, _torch(_name, f"{_name}_", *_ALIASES.get(_name, ())), *_MODULES.get(_name, ()))
@@ -66,9 +66,7 @@ for _name, _aliases in _ALIASES.items():
             register([], [_alias])(
                 lambda ctx, input, *, out=None, _known=_name: add_curve(ctx, input, _known)
             )
-register([operator.abs, F.logsigmoid])(
-    lambda ctx, input: add_curve(ctx, input, "abs" if "abs" in ctx.where.node else "logsigmoid")
-)
+register([operator.abs])(lambda ctx, input: add_curve(ctx, input, "abs"))
 
 
 @register([F.gelu])

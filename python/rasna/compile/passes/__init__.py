@@ -45,6 +45,6 @@ def simplify(graph: FloatGraph, passes: Sequence[Pass] = PASSES) -> FloatGraph:
 
 
 __all__ = [
-    "PASSES", "Pass", "check", "drop_dropout", "fold_affine", "fold_clamp", "fuse_curves", "hoist_clamp",
-    "merge_affine", "merge_reshape", "remove_dead_code", "simplify", "sink_reshape",
+    "PASSES", "Pass", "check", "drop_dropout", "fold_affine", "fold_clamp", "fuse_curves",
+    "hoist_clamp", "merge_affine", "merge_reshape", "remove_dead_code", "simplify", "sink_reshape",
 ]  # fmt: skip

@@ -5,8 +5,8 @@ result of the convolution is unsigned: one bit more for the same range.
 
 Matches: a Clamp behind a chain of MaxPool, Select, Unshuffle and Reshape nodes without other
 readers, in front of which is a Conv, Linear, Affine, Sum, AvgPool, Concat, Leaky, Curve or
-Product without other readers. Does: puts the Clamp right behind the latter. A chain that starts at an input or
-at a value with several readers stays as it is.
+Product without other readers. Does: puts the Clamp right behind the latter. A chain that starts
+at an input or at a value with several readers stays as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from ..floatgraph import (
     Sum,
     Unshuffle,
 )
-
 
 _ABSORB = (Conv, Linear, Affine, Sum, AvgPool, Concat, Leaky, Curve, Product)
 

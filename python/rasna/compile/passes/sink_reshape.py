@@ -3,8 +3,8 @@
 A Conv1d is a Conv between two Reshapes; the BatchNorm1d behind it can be folded only if it
 follows the Conv itself.
 
-Matches: a Clamp, Curve, Leaky or Dropout, or an Affine with the same channels, behind a Reshape without
-other readers. Does: swaps the two.
+Matches: a Clamp, Curve, Leaky or Dropout, or an Affine with the same channels, behind a Reshape
+without other readers. Does: swaps the two.
 """
 
 from __future__ import annotations
