@@ -75,6 +75,8 @@ struct Memory {
   typedef int32_t Accumulator[T::drain_words][T::lanes][T::acc_tiles * group_slices<T>()];
   // The channel records as the drain needs them: 0 the bias, 1 the second word.
   typedef uint64_t Record[2][RECORD_ROUNDS * T::slices];
+  // What requantized bytes go through: a copy per lane of every word that leaves in a cycle.
+  typedef uint64_t Curve[T::drain_words * T::lanes][CURVE_WORDS];
   // Words between requantizing and writing: 0 where they go, behind it the data of each.
   typedef uint64_t Drained[1 + T::drain_words][DRAIN_SLOTS];
 };

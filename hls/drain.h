@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "curve.h"
 #include "map_memory.h"
 #include "requantize.h"
 #include "slice.h"
@@ -70,13 +71,16 @@ inline void drain_advance(Drain &drain, const DrainSteps &steps, uint16_t tile_r
   drain.left = drain.left == 0 ? (uint16_t)0 : (uint16_t)(drain.left - 1);
 }
 
-// One word of 8 requantized bytes.
+// One word of 8 requantized bytes; of 8 products for PRODUCT.
 template <class T>
-inline uint64_t requantize_word(const Lanes<T> &acc, const Requantizer &r) {
+inline uint64_t requantize_word(const Lanes<T> &acc, const Requantizer &r, bool is_product) {
   uint64_t word = 0;
   for (int p = 0; p < T::lanes; p++) {
 #pragma HLS unroll
-    word |= (uint64_t)requantize(acc.v[p], r) << (8 * p);
+    const Factors of_sum = factors_of_sum(acc.v[p], r), of_pair = factors_of_pair(acc.v[p]);
+    const Factors factors = {is_product ? of_pair.t : of_sum.t,
+                             is_product ? of_pair.factor : of_sum.factor};
+    word |= (uint64_t)round_product(factors, r) << (8 * p);
   }
   return word;
 }
@@ -135,6 +139,7 @@ template <class T>
 inline DrainedWords<T> drain_words(const Drain &drain, const DrainSteps &steps, const Taps &f,
                                    const Destination &d, const Lanes<T> (&shadow)[T::slices],
                                    const typename Memory<T>::Record &record_mem,
+                                   const typename Memory<T>::Curve &curve_mem,
                                    typename Memory<T>::Accumulator &acc_mem) {
   const int number = drain.round * T::slices + (drain.copy & (T::slices - 1));
   const uint64_t words[2] = {record_mem[0][number], record_mem[1][number]};
@@ -150,14 +155,16 @@ inline DrainedWords<T> drain_words(const Drain &drain, const DrainSteps &steps, 
 #pragma HLS unroll
     const bool has_turn = (g & ((1 << turns_log2) - 1)) == turn;
     const bool keeps = f.acc_keep != 0 && drain.left != 0 && has_turn;
-    data[g] = requantize_word<T>(
-        finish_sums<T>(drain, f, record.bias, g, keeps, shadow, acc_mem), r);
+    const Lanes<T> acc = finish_sums<T>(drain, f, record.bias, g, keeps, shadow, acc_mem);
+    data[g] = requantize_word<T>(acc, r, f.func == FUNC_PRODUCT);
   }
   DrainedWords<T> out;
   for (int k = 0; k < T::drain_words; k++) {
 #pragma HLS unroll
     const int32_t row = drain.row + (int32_t)k * steps.part_rows;
-    out.data[k] = select_value<T::drain_words>(data, (k << turns_log2) | turn);
+    const uint64_t word = select_value<T::drain_words>(data, (k << turns_log2) | turn);
+    const uint64_t curved = apply_curve<T>(word, k, curve_mem);
+    out.data[k] = f.curve ? curved : word;
     out.enable[k] = k >> steps.together_log2 == 0 && row >= (int32_t)f.row_first &&
                     row < (int32_t)f.row_limit;
   }

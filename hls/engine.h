@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "curve.h"
 #include "fetch.h"
 #include "tiles.h"
 #include "transfer.h"
@@ -50,7 +51,8 @@ Outcome execute(const InstructionWords &instruction, Port &port,
                 typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
                 typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
                 typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem,
-                typename Memory<T>::Drained &drained_mem, StripeOrigin (&origins)[T::slices]) {
+                typename Memory<T>::Curve &curve_mem, typename Memory<T>::Drained &drained_mem,
+                StripeOrigin (&origins)[T::slices]) {
   const uint8_t opcode = (uint8_t)instruction[0];
   Outcome outcome = {ERROR_OK, 0};
   switch (opcode) {
@@ -64,6 +66,9 @@ Outcome execute(const InstructionWords &instruction, Port &port,
     case OPCODE_TABLE:
       table_step<T>(decode_table(instruction), words, table_mem, move_mem);
       break;
+    case OPCODE_CURVE:
+      curve_step<T>(words, curve_mem);
+      break;
     case OPCODE_TAPS:
     case OPCODE_MOVE:
     case OPCODE_LOAD:
@@ -74,7 +79,7 @@ Outcome execute(const InstructionWords &instruction, Port &port,
       const Reader<Address> reader = {runs_of(load, load_base(bases, load.segment)), 0, false};
       outcome.iterations = tiles_step<T>(tiles_job<T>(instruction, opcode), taps, reader, port, words,
                                          map_mem, list_mem, table_mem, move_mem, acc_mem, record_mem,
-                                         drained_mem, origins);
+                                         curve_mem, drained_mem, origins);
       break;
     }
     default:

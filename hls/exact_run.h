@@ -75,6 +75,7 @@ struct ExactContext {
   typename Memory<T>::MoveOffset move_mem;
   typename Memory<T>::Accumulator acc_mem;
   typename Memory<T>::Record record_mem;
+  typename Memory<T>::Curve curve_mem;
   typename Memory<T>::Drained drained_mem;
   StripeOrigin origins[T::slices];
 };
@@ -109,7 +110,7 @@ int exact_run(ExactContext<T> &context, const ExactSegments &segments, uint32_t 
     const Outcome outcome = execute<T>(instruction, data_port, bases, words, context.map_mem,
                                        context.list_mem, context.table_mem, context.move_mem,
                                        context.acc_mem, context.record_mem,
-                                       context.drained_mem, context.origins);
+                                       context.curve_mem, context.drained_mem, context.origins);
     if (iterations) iterations[pc] = outcome.iterations;
     error = outcome.error;
     *error_pc = pc;

@@ -1,5 +1,5 @@
 // Fetch: reads the program and sends it to the engine as one stream of 64-bit words: every
-// instruction, and right behind TABLE and TAPS the words that they need.
+// instruction, and right behind it the words that it needs.
 #ifndef RASNA_HLS_FETCH_H
 #define RASNA_HLS_FETCH_H
 
@@ -24,17 +24,11 @@ inline void shift_in(InstructionWords &instruction, uint64_t word) {
 inline bool is_last(uint8_t opcode) { return opcode == OPCODE_END || opcode >= NUM_OPCODES; }
 
 // The words in the program that belong to an instruction. A TAPS that computes nothing has none.
-struct StreamPlace {
-  uint32_t address, num_words;
-};
-
 inline StreamPlace stream_place(const InstructionWords &instruction) {
-  const Table table = decode_table(instruction);
   const Taps taps = decode_taps(instruction);
   const bool computes = taps.num_channels != 0 && taps.tile_rows != 0 && taps.tile_words != 0;
-  StreamPlace place = {0, 0};
-  if (table.opcode == OPCODE_TABLE) place = {table.stream_addr, table.num_entries};
-  if (table.opcode == OPCODE_TAPS && computes) place = {taps.stream_addr, taps.stream_words};
+  StreamPlace place = stream_of(instruction);
+  if (taps.opcode == OPCODE_TAPS && !computes) place.num_words = 0;
   return place;
 }
 

@@ -17,6 +17,9 @@ constexpr int SPARSE_CODE_BITS = 12;  // bits of a sparse code
 constexpr int SPARSE_RUN_MAX = 15;  // largest run of a sparse code
 constexpr int MIN_TABLE_ENTRIES = 16;  // fewest entries of the offset table in use by TAPS
 constexpr int CHANNEL_RECORD_WORDS = 2;  // 64-bit words of a channel record
+constexpr int CURVE_ENTRIES = 256;  // bytes of the curve
+constexpr int CURVE_WORDS = 32;  // 64-bit words of the curve
+constexpr int PRODUCT_BITS = 9;  // bits of an operand of PRODUCT in the accumulator
 
 constexpr int OPCODE_END = 0;
 constexpr int OPCODE_FILL = 1;
@@ -25,7 +28,8 @@ constexpr int OPCODE_STORE = 3;
 constexpr int OPCODE_TABLE = 4;
 constexpr int OPCODE_TAPS = 5;
 constexpr int OPCODE_MOVE = 6;
-constexpr int NUM_OPCODES = 7;
+constexpr int OPCODE_CURVE = 7;
+constexpr int NUM_OPCODES = 8;
 
 constexpr int SEGMENT_PROGRAM = 0;
 constexpr int SEGMENT_INPUT = 1;
@@ -35,7 +39,8 @@ constexpr int NUM_SEGMENTS = 4;
 
 constexpr int FUNC_MAC = 0;
 constexpr int FUNC_MAX = 1;
-constexpr int NUM_FUNCS = 2;
+constexpr int FUNC_PRODUCT = 2;
+constexpr int NUM_FUNCS = 3;
 
 constexpr int ENCODING_DENSE = 0;
 constexpr int ENCODING_SPARSE = 1;
@@ -217,7 +222,7 @@ inline Table decode_table(const uint64_t *words) {
 // accumulate tap lists over tiles of 8 pixels, requantize, write the words
 struct Taps {
   uint8_t opcode;  // operation
-  uint8_t func;  // 0 MAC: acc += w*x; 1 MAX: acc = max(acc, x) where w is not 0
+  uint8_t func;  // 0 MAC: acc += w*x; 1 MAX: acc = max(acc, x) where w is not 0; 2 PRODUCT
   uint8_t acc_init;  // 0: accumulators start at the bias; 1: at the accumulator memory
   uint8_t acc_keep;  // 0: requantize and write; 1: keep in the accumulator memory
   uint8_t list_shared;  // 1: the list of channel 0 serves every channel
@@ -228,6 +233,7 @@ struct Taps {
   uint8_t ib;  // bits of the saturated intermediate value, 12 to 24
   uint8_t last_lanes;  // valid bytes of the last word of a row, 1 to 8
   uint8_t fill;  // byte for the lanes behind them
+  uint8_t curve;  // 1: every requantized byte is replaced by its entry of the curve
   uint8_t out_split;  // 1: even and odd bytes of a row go to halves of two words
   uint8_t drain_log2;  // log2 of the words that are drained at the same time
   uint16_t table_entries;  // entries of the offset table in use, 16 or more
@@ -269,6 +275,7 @@ inline Taps decode_taps(const uint64_t *words) {
   r.ib = (uint8_t)((words[0] >> 21) & 0x1f);
   r.last_lanes = (uint8_t)((words[0] >> 26) & 0xf);
   r.fill = (uint8_t)(words[0] >> 30);
+  r.curve = (uint8_t)((words[0] >> 38) & 0x1);
   r.out_split = (uint8_t)((words[0] >> 39) & 0x1);
   r.drain_log2 = (uint8_t)((words[0] >> 40) & 0x3);
   r.table_entries = (uint16_t)(words[0] >> 45);
@@ -336,6 +343,19 @@ inline Move decode_move(const uint64_t *words) {
   return r;
 }
 
+// load the curve, 256 bytes in 32 words of the program segment
+struct Curve {
+  uint8_t opcode;  // operation
+  uint32_t stream_addr;  // first word in the program segment
+};
+
+inline Curve decode_curve(const uint64_t *words) {
+  Curve r;
+  r.opcode = (uint8_t)words[0];
+  r.stream_addr = (uint32_t)(words[0] >> 8);
+  return r;
+}
+
 // one entry of the offset table
 struct TableEntry {
   int16_t offset;  // byte offset of the vector
@@ -378,6 +398,20 @@ inline ChannelRecord decode_channel_record(const uint64_t *words) {
   r.out_channel = (uint16_t)(words[1] >> 32);
   r.list_words = (uint16_t)(words[1] >> 48);
   return r;
+}
+
+// The words of the program segment that belong to an instruction.
+struct StreamPlace {
+  uint32_t address, num_words;
+};
+
+inline StreamPlace stream_of(const uint64_t *words) {
+  switch ((uint8_t)words[0]) {
+    case OPCODE_TABLE: return {decode_table(words).stream_addr, decode_table(words).num_entries};
+    case OPCODE_TAPS: return {decode_taps(words).stream_addr, decode_taps(words).stream_words};
+    case OPCODE_CURVE: return {decode_curve(words).stream_addr, 32};
+  }
+  return {0, 0};
 }
 
 #if !defined(__SYNTHESIS__) && !defined(__HLSC__)
@@ -464,6 +498,7 @@ static const FieldInfo FIELDS_TAPS[] = {
     {"ib", 0, 21, 5, false},
     {"last_lanes", 0, 26, 4, false},
     {"fill", 0, 30, 8, false},
+    {"curve", 0, 38, 1, false},
     {"out_split", 0, 39, 1, false},
     {"drain_log2", 0, 40, 2, false},
     {"table_entries", 0, 45, 16, false},
@@ -509,6 +544,11 @@ static const FieldInfo FIELDS_MOVE[] = {
     {"out_word_step", 3, 16, 16, false},
 };
 
+static const FieldInfo FIELDS_CURVE[] = {
+    {"opcode", 0, 0, 8, false},
+    {"stream_addr", 0, 8, 32, false},
+};
+
 static const FieldInfo FIELDS_TABLE_ENTRY[] = {
     {"offset", 0, 0, 16, true},
     {"lane_mask", 0, 16, 8, false},
@@ -528,7 +568,7 @@ static const FieldInfo FIELDS_CHANNEL_RECORD[] = {
     {"list_words", 1, 48, 16, false},
 };
 
-static const char *const OPCODE_NAMES[] = {"END", "FILL", "LOAD", "STORE", "TABLE", "TAPS", "MOVE"};
+static const char *const OPCODE_NAMES[] = {"END", "FILL", "LOAD", "STORE", "TABLE", "TAPS", "MOVE", "CURVE"};
 
 // The sentence for an error code.
 inline const char *error_text(int error) {

@@ -1,8 +1,11 @@
-// Requantize: int32 accumulator -> one byte. docs/machine.md, TAPS.
+// Requantize: int32 accumulator -> one byte. docs/machine.md, TAPS. A PRODUCT goes through the same
+// multiplier, but both factors come out of the accumulator.
 #ifndef RASNA_HLS_REQUANTIZE_H
 #define RASNA_HLS_REQUANTIZE_H
 
 #include <stdint.h>
+
+#include "isa.h"
 
 namespace rasna {
 
@@ -35,20 +38,47 @@ inline Requantizer requantizer(int ib, int pre_shift, int multiplier, int shift,
   return r;
 }
 
-// t = saturate(acc >> pre_shift); the low byte of clamp((t * factor + half) >> shift).
-// One DSP48 (25 x 18 bits) makes product and sum.
-inline uint8_t requantize(int32_t acc, const Requantizer &r) {
+// What the multiplier of a lane takes: 24 bits and 16 bits, signed.
+struct Factors {
+  int32_t t;
+  int32_t factor;
+};
+
+// t = saturate(acc >> pre_shift), times the channel's multiplier.
+inline Factors factors_of_sum(int32_t acc, const Requantizer &r) {
   const uint32_t t_sign = (uint32_t)(acc >> 31), t_bits = (uint32_t)acc ^ t_sign;
   const bool t_fits = (t_bits & r.above_t) == 0;
   const uint32_t magnitude = (t_fits ? t_bits >> r.pre_shift : r.largest_t) & 0x7fffff;
-  const int32_t t = (int32_t)((magnitude ^ t_sign) << 8) >> 8;  // ib is at most 24
-  const int64_t product = (int64_t)t * r.factor + r.half;
+  const Factors factors = {(int32_t)((magnitude ^ t_sign) << 8) >> 8,  // ib is at most 24
+                           (int32_t)r.factor};
+  return factors;
+}
+
+// acc = x + 512 * g: the low bits as a signed number, and those above behind its borrow.
+inline Factors factors_of_pair(int32_t acc) {
+  constexpr int unused = 32 - PRODUCT_BITS;
+  const uint32_t borrow = ((uint32_t)acc >> (PRODUCT_BITS - 1)) & 1;
+  const uint32_t above = ((uint32_t)acc >> PRODUCT_BITS) + borrow;
+  const Factors factors = {(int32_t)((uint32_t)acc << unused) >> unused,
+                           (int32_t)(above << unused) >> unused};
+  return factors;
+}
+
+// The low byte of clamp((t * factor + half) >> shift). One DSP48 (25 x 18 bits) makes product and
+// sum.
+inline uint8_t round_product(const Factors &factors, const Requantizer &r) {
+  const int64_t factor = (int64_t)(int16_t)factors.factor;
+  const int64_t product = (int64_t)factors.t * factor + r.half;
   const bool negative = product < 0;
   const uint64_t v_sign = (uint64_t)(product >> 63), v_bits = (uint64_t)product ^ v_sign;
   const bool v_fits = (v_bits & r.above_v) == 0;
   const int16_t v = (int16_t)(((v_bits >> r.shift) & 0x7fff) ^ v_sign);
   const bool low = v_fits ? v < r.clamp_lo : negative, high = v_fits ? v > r.clamp_hi : !negative;
   return (uint8_t)(low ? r.clamp_lo : high ? r.clamp_hi : v);
+}
+
+inline uint8_t requantize(int32_t acc, const Requantizer &r) {
+  return round_product(factors_of_sum(acc, r), r);
 }
 
 }  // namespace rasna

@@ -87,7 +87,8 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
                 typename Memory<T>::Map &map_mem, typename Memory<T>::List &list_mem,
                 typename Memory<T>::Table &table_mem, typename Memory<T>::MoveOffset &move_mem,
                 typename Memory<T>::Accumulator &acc_mem, typename Memory<T>::Record &record_mem,
-                typename Memory<T>::Drained &drained_mem, StripeOrigin (&origins)[T::slices]) {
+                const typename Memory<T>::Curve &curve_mem, typename Memory<T>::Drained &drained_mem,
+                StripeOrigin (&origins)[T::slices]) {
   static_assert(DRAIN_DELAY == 12, "the dependence pragma of drained_mem says 12");
   Slice<T> slices[T::slices];
   Lanes<T> shadow[T::slices];
@@ -145,7 +146,7 @@ uint32_t tiles_step(const TilesJob &job, const Taps &taps, Reader<Address> reade
     const DrainedWords<T> out = outgoing_words<T>(job, at, ready, reader, port);
     put_drained<T>(drained_mem, slot,
                    drain_words<T>(drain, job.drain, taps, job.destination, shadow, record_mem,
-                                  acc_mem));
+                                  curve_mem, acc_mem));
     const int drains = drain.left != 0 && !job.acc_keep ? 1 : 0;
     drained = (uint16_t)((drained << 1 | drains) & ((1 << DRAIN_DELAY) - 1));
     slot++;

@@ -62,6 +62,9 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
   static Memory<Target>::Record record_mem;
 #pragma HLS array_partition variable=record_mem complete dim=1
 #pragma HLS bind_storage variable=record_mem type=ram_s2p impl=lutram
+  static Memory<Target>::Curve curve_mem;
+#pragma HLS array_partition variable=curve_mem complete dim=1
+#pragma HLS bind_storage variable=curve_mem type=ram_s2p impl=lutram
   static Memory<Target>::Drained drained_mem;
 #pragma HLS array_partition variable=drained_mem complete dim=1
 #pragma HLS bind_storage variable=drained_mem type=ram_s2p impl=lutram
@@ -76,8 +79,8 @@ void engine(MemoryPort port, uint32_t input_base, uint32_t output_base, uint32_t
     *error_pc = pc;
     read_instruction(words, instruction);
     const Outcome outcome = execute<Target>(instruction, port, bases, words, map_mem, list_mem,
-                                            table_mem, move_mem, acc_mem, record_mem, drained_mem,
-                                            origins);
+                                            table_mem, move_mem, acc_mem, record_mem, curve_mem,
+                                            drained_mem, origins);
     run = !is_last((uint8_t)instruction[0]);
     *error = (uint32_t)outcome.error;
     pc++;

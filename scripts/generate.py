@@ -28,6 +28,9 @@ CONSTANTS = (
     ("SPARSE_RUN_MAX", "largest run of a sparse code"),
     ("MIN_TABLE_ENTRIES", "fewest entries of the offset table in use by TAPS"),
     ("CHANNEL_RECORD_WORDS", "64-bit words of a channel record"),
+    ("CURVE_ENTRIES", "bytes of the curve"),
+    ("CURVE_WORDS", "64-bit words of the curve"),
+    ("PRODUCT_BITS", "bits of an operand of PRODUCT in the accumulator"),
 )
 ENUMS = (
     ("OPCODE", isa.Opcode),
@@ -89,6 +92,23 @@ def c_field_table(function: str, fields: tuple[isa.Field, ...]) -> str:
     return "\n".join([f"static const FieldInfo {name}[] = {{", *rows, "};"])
 
 
+def c_streams() -> str:
+    """The C++ structure and function that say which words follow an instruction."""
+    cases = []
+    for opcode, length in isa.STREAMS.items():
+        decoded = f"decode_{opcode.name.lower()}(words)"
+        words = f"{decoded}.{length}" if isinstance(length, str) else str(length)
+        cases.append(
+            f"    case OPCODE_{opcode.name}: return {{{decoded}.stream_addr, {words}}};"
+        )
+    return "\n".join([
+        "// The words of the program segment that belong to an instruction.",
+        "struct StreamPlace {", "  uint32_t address, num_words;", "};", "",
+        "inline StreamPlace stream_of(const uint64_t *words) {",
+        "  switch ((uint8_t)words[0]) {", *cases, "  }", "  return {0, 0};", "}", "",
+    ])
+
+
 def c_error_text() -> str:
     rows = [f'    case ERROR_{e.name}: return "{isa.ERROR_TEXT[e]}";' for e in isa.Error]
     return "\n".join([
@@ -117,6 +137,7 @@ def isa_header() -> str:
         lines.append(f"constexpr int REGISTER_{name} = {offset:#04x};  // {access}: {doc}")
     lines.append("")
     lines += [c_record(name, fn, doc, fields) for name, fn, doc, fields, _ in records()]
+    lines.append(c_streams())
     lines += [
         "#if !defined(__SYNTHESIS__) && !defined(__HLSC__)",
         "// Names for messages and tests; the hardware has no use for them.", "",
@@ -201,6 +222,15 @@ def doc_fields(fields: tuple[isa.Field, ...]) -> list[str]:
     return [*lines, ""]
 
 
+def doc_streams() -> list[str]:
+    lines = ["## Streams", "", "Words of the PROGRAM segment, from `stream_addr` on.", ""]
+    lines += ["| opcode | words |", "|---|---|"]
+    for opcode, length in isa.STREAMS.items():
+        lines.append(f"| {opcode.name} | {f'`{length}`' if isinstance(length, str) else length} |")
+    keeps = ", ".join(o.name for o in isa.Opcode if not isa.writes_map(o))
+    return [*lines, "", f"The map memory is written by all opcodes but {keeps}.", ""]
+
+
 def doc_page() -> str:
     lines = [
         f"<!-- {SOURCE.format('isa.py and targets.py')} -->", "# Instruction set", "",
@@ -213,6 +243,7 @@ def doc_page() -> str:
     for opcode, (meaning, fields) in isa.INSTRUCTIONS.items():
         lines += [f"## {int(opcode)} {opcode.name}", "", meaning[0].upper() + meaning[1:] + ".", ""]
         lines += doc_fields(fields)
+    lines += doc_streams()
     lines += ["## Offset table entry", "", "One word of the stream of TABLE.", ""]
     lines += doc_fields(isa.TABLE_ENTRY)
     lines += [

@@ -94,6 +94,9 @@ void FastMachine::execute(const Step &step, const Segments &segments) {
                 taps(TapsPlan(decode_taps(step.words), program_->words.data(), table_, body_->wants_pairs));
             break;
         case OPCODE_MOVE: move(decode_move(step.words)); break;
+        case OPCODE_CURVE:
+            memcpy(curve_, program_->words.data() + decode_curve(step.words).stream_addr, sizeof curve_);
+            break;
         default: fail(ERROR_BAD_OPCODE, "an opcode that validation should have refused");
     }
 }
@@ -189,7 +192,7 @@ void FastMachine::move(const Move &f) {
             }
 }
 
-void FastMachine::taps(const TapsPlan &plan) { run_taps(plan, *body_, map_.get(), acc_.get()); }
+void FastMachine::taps(const TapsPlan &plan) { run_taps(plan, *body_, curve_, map_.get(), acc_.get()); }
 
 uint64_t FastMachine::map_word(uint32_t slice, uint32_t word) const {
     uint64_t value;

@@ -51,12 +51,13 @@ class FastMachine : public Machine {
     uint64_t cache_bytes_ = uint64_t{1} << 30;
     std::vector<Step> steps_;
     TableEntry table_[Target::table_entries] = {};
+    uint8_t curve_[CURVE_ENTRIES] = {};
     std::unique_ptr<uint8_t[]> map_;  // slices * SLICE_STRIDE bytes
     std::unique_ptr<int32_t[]> acc_;  // [slices][acc_tiles][lanes]
 };
 
 // Runs one TAPS: taps_run.cpp.
-void run_taps(const TapsPlan &plan, const Body &body, uint8_t *map, int32_t *acc);
+void run_taps(const TapsPlan &plan, const Body &body, const uint8_t *curve, uint8_t *map, int32_t *acc);
 
 }  // namespace rasna
 

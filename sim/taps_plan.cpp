@@ -213,7 +213,7 @@ ListRange ListDecoder::add_max() {
 
 ListRange ListDecoder::decode(const uint64_t *words, const ChannelRecord &record) {
     collect(words, record);
-    return plan_.fields.func == FUNC_MAC ? add_mac() : add_max();
+    return plan_.fields.func == FUNC_MAX ? add_max() : add_mac();
 }
 
 Channel channel_of(const Taps &f, const ChannelRecord &r, uint32_t n, uint16_t list_src_base) {
@@ -232,7 +232,7 @@ Channel channel_of(const Taps &f, const ChannelRecord &r, uint32_t n, uint16_t l
 TapsPlan::TapsPlan(const Taps &f, const uint64_t *words, const TableEntry *table, bool wants_pairs) : fields(f) {
     Grouper(*this).run();
     // 8 codes per word at most. What is not used stays reserved: pages that are never touched cost nothing.
-    if (f.func == FUNC_MAC) quads.reserve(static_cast<size_t>(f.stream_words) * DENSE_CODES_PER_WORD / 4);
+    if (f.func != FUNC_MAX) quads.reserve(static_cast<size_t>(f.stream_words) * DENSE_CODES_PER_WORD / 4);
     ListDecoder decoder(*this, table, wants_pairs);
     const uint64_t *at = words + f.stream_addr;
     uint16_t list_src_base = 0;

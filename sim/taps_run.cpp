@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "../hls/requantize.h"
 #include "fast_machine.h"
 #include "write_rule.h"
 
@@ -11,8 +12,8 @@ namespace {
 
 class TapsRun {
   public:
-    TapsRun(const TapsPlan &plan, const Body &body, uint8_t *map, int32_t *acc)
-        : plan_(plan), body_(body), map_(map), acc_(acc) {}
+    TapsRun(const TapsPlan &plan, const Body &body, const uint8_t *curve, uint8_t *map, int32_t *acc)
+        : plan_(plan), body_(body), curve_(curve), map_(map), acc_(acc) {}
 
     void channel(const Channel &channel);
 
@@ -20,6 +21,7 @@ class TapsRun {
     void chunk(Shape shape, const Group *groups, int num_groups);
     void accumulate_mac(Shape shape, const uint8_t *const *bases, int num_groups, int num_lanes);
     void accumulate_max(Shape shape, const uint8_t *const *bases, int num_groups, int num_lanes);
+    void make_bytes(int num_lanes, uint8_t *bytes) const;
     void take_max(const uint8_t *best, int num_lanes, uint8_t lanes, uint8_t flip);
     template <typename Use>
     void for_each_tile(const Group *groups, int num_groups, Use use);
@@ -28,6 +30,7 @@ class TapsRun {
 
     const TapsPlan &plan_;
     const Body &body_;
+    const uint8_t *const curve_;
     uint8_t *const map_;
     int32_t *const acc_;
     const Channel *channel_ = nullptr;
@@ -108,6 +111,20 @@ void TapsRun::write_back(const Group &group, uint8_t *bytes) {
     }
 }
 
+// The bytes of lanes_: requantised, and through the curve.
+void TapsRun::make_bytes(int num_lanes, uint8_t *bytes) const {
+    const Requant &by = channel_->requant;
+    if (plan_.fields.func == FUNC_PRODUCT) {
+        const Requantizer r = requantizer(by.ib, by.pre_shift, by.multiplier, by.shift,
+                                          static_cast<int16_t>(by.clamp_lo), static_cast<int16_t>(by.clamp_hi));
+        for (int p = 0; p < num_lanes; p++) bytes[p] = round_product(factors_of_pair(lanes_[p]), r);
+    } else {
+        body_.requantize(lanes_, num_lanes, by, bytes);
+    }
+    if (plan_.fields.curve)
+        for (int p = 0; p < num_lanes; p++) bytes[p] = curve_[bytes[p]];
+}
+
 void TapsRun::chunk(Shape shape, const Group *groups, int num_groups) {
     const uint8_t *bases[2 * Group::WORDS];
     const int per_group = BASES_PER_GROUP[shape];
@@ -116,7 +133,7 @@ void TapsRun::chunk(Shape shape, const Group *groups, int num_groups) {
             bases[g * per_group + i] = map_ + groups[g].bases[i] + channel_->src_shift;
     const int num_lanes = shape == SINGLE ? WORD_BYTES : num_groups * GROUP_LANES;
     const bool from_memory = plan_.fields.acc_init;
-    if (plan_.fields.func == FUNC_MAC) {
+    if (plan_.fields.func != FUNC_MAX) {
         accumulate_mac(shape, bases, num_groups, num_lanes);
         if (from_memory)
             for_each_tile(groups, num_groups, [](const int32_t *memory, int32_t *lanes) {
@@ -137,7 +154,7 @@ void TapsRun::chunk(Shape shape, const Group *groups, int num_groups) {
         return;
     }
     alignas(64) uint8_t bytes[CHUNK_LANES];
-    body_.requantize(lanes_, num_lanes, channel_->requant, bytes);
+    make_bytes(num_lanes, bytes);
     for (int g = 0; g < num_groups; g++) write_back(groups[g], bytes + g * GROUP_LANES);
 }
 
@@ -161,8 +178,8 @@ void TapsRun::channel(const Channel &channel) {
 
 }  // namespace
 
-void run_taps(const TapsPlan &plan, const Body &body, uint8_t *map, int32_t *acc) {
-    TapsRun run(plan, body, map, acc);
+void run_taps(const TapsPlan &plan, const Body &body, const uint8_t *curve, uint8_t *map, int32_t *acc) {
+    TapsRun run(plan, body, curve, map, acc);
     for (const Channel &channel : plan.channels) run.channel(channel);
 }
 

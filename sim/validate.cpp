@@ -57,6 +57,7 @@ class Validator {
     void load(const Load &f) const;
     void store(const Store &f) const;
     void table(const Table &f);
+    void curve(const Curve &f);
     void move(const Move &f) const;
     void taps(const Taps &f) const;
     void taps_fields(const Taps &f) const;
@@ -72,6 +73,7 @@ class Validator {
     int opcode_ = 0;
     TableEntry table_[Target::table_entries] = {};  // as TABLE instructions have left it
     int num_loaded_ = 0;                             // entries that some TABLE has written
+    bool has_curve_ = false;                         // some CURVE comes before
 };
 
 void Validator::refuse(int code, const std::string &what) const {
@@ -226,6 +228,11 @@ void Validator::table(const Table &f) {
     num_loaded_ = std::max<int>(num_loaded_, f.num_entries);
 }
 
+void Validator::curve(const Curve &f) {
+    check_stream(f.stream_addr, CURVE_WORDS);
+    has_curve_ = true;
+}
+
 void Validator::move(const Move &f) const {
     check_stripes("stripes_log2", f.stripes_log2);
     check_count("num_channels", f.num_channels);
@@ -255,6 +262,12 @@ void Validator::move(const Move &f) const {
 void Validator::taps_fields(const Taps &f) const {
     check_stripes("stripes_log2", f.stripes_log2);
     check_stripes("out_stripes_log2", f.out_stripes_log2);
+    check(ERROR_BAD_FIELD, "func", f.func, 0, NUM_FUNCS - 1);
+    if (f.func == FUNC_PRODUCT) {
+        check(ERROR_BAD_FIELD, "acc_init of a PRODUCT", f.acc_init, 0, 0);
+        check(ERROR_BAD_FIELD, "acc_keep of a PRODUCT", f.acc_keep, 0, 0);
+    }
+    if (f.curve && !has_curve_) refuse(ERROR_BAD_FIELD, "curve is 1, but no CURVE comes before");
     check(ERROR_BAD_FIELD, "ib", f.ib, 12, 24);
     check(ERROR_BAD_FIELD, "last_lanes", f.last_lanes, 1, WORD_BYTES);
     if (f.clamp_lo > f.clamp_hi)
@@ -274,6 +287,7 @@ void Validator::taps_record(const Taps &f, const ChannelRecord &r, int64_t n, co
     check(ERROR_BAD_FIELD, "multiplier", r.multiplier, 1, 32767, n);
     check(ERROR_BAD_FIELD, "shift", r.shift, 1, 31, n);
     check(ERROR_BAD_FIELD, "pre_shift", r.pre_shift, 0, 31, n);
+    if (f.func == FUNC_PRODUCT) check(ERROR_BAD_FIELD, "bias of a PRODUCT", r.bias, 0, 0, n);
     const bool shares = f.list_shared && n > 0;
     if (shares) check(ERROR_STREAM_RANGE, "num_codes", r.num_codes, first.num_codes, first.num_codes, n);
     const int64_t per_word = f.encoding == ENCODING_DENSE ? DENSE_CODES_PER_WORD : SPARSE_CODES_PER_WORD;
@@ -397,6 +411,7 @@ void Validator::run() {
             case OPCODE_TABLE: table(decode_table(words)); break;
             case OPCODE_TAPS: taps(decode_taps(words)); break;
             case OPCODE_MOVE: move(decode_move(words)); break;
+            case OPCODE_CURVE: curve(decode_curve(words)); break;
             default: check(ERROR_BAD_OPCODE, "opcode", opcode_, 0, NUM_OPCODES - 1);
         }
     }

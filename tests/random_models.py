@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests import random_curves as curves
 from tests import random_moves as moves
 from tests.models.zoo import prune_, settle
 
@@ -260,6 +261,8 @@ class _Builder:
             module = self.rng.choice([nn.ReLU, nn.ReLU6, nn.Hardtanh])()
             self.tags.add(f"activation.nn.{type(module).__name__}")
             return self.layer(module, x, self.shapes[x])
+        if self.chance(0.3):
+            return curves.curve(self, x)
         names = ["F.relu"] * 4 + list(_ACTIVATIONS)
         name = self.rng.choice(names)
         self.tags.add(f"activation.{name}")
@@ -373,7 +376,9 @@ class _Builder:
         maps += [self.sum_of_two, self.affine] * 2 + [self.batch_norm, self.activation]
         maps += [self.functional_conv]
         is_map = len(self.shapes[x]) == 3
-        if self.chance(0.3):
+        if self.chance(0.12):
+            curves.product(self, x)
+        elif self.chance(0.3):
             self.rng.choice(moves.MAPS if is_map else moves.VECTORS)(self, x)
         else:
             self.rng.choice(maps if is_map else vector)(x)

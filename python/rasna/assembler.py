@@ -15,13 +15,15 @@ The text form, one item per line, ``;`` starts a comment, numbers as in Python::
     table offsets                ; a stream of TABLE: one entry per line
       offset=0 is_signed=1       ; lane_mask is 0xff unless given
       offset=1 is_signed=1
+    curve silu                   ; a stream of CURVE: bytes 0 to 255
+      0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7
     channels conv1               ; a stream of TAPS: a record, then its list
       bias=-5 src_base=8 multiplier=1 shift=1 out_channel=0
         taps 0:17 3:-4           ; position:weight
         taps 40:1
 
-Fields that are not written are 0. ``stream=`` sets stream_addr and stream_words or num_entries,
-a list sets num_codes and list_words. A record without a ``taps`` line has an empty list, or
+Fields that are not written are 0. ``stream=`` sets stream_addr and the field of the length, a
+list sets num_codes and list_words. A record without a ``taps`` line has an empty list, or
 takes part in the shared one when the instruction says list_shared.
 """
 
@@ -42,7 +44,10 @@ from .encoding import (
 )
 from .errors import RasnaValueError
 
-_STREAM_FIELDS = ("stream_addr", "stream_words")
+_STREAM_FIELDS = ("stream_addr", *(f for f in isa.STREAMS.values() if isinstance(f, str)))
+_SECTIONS = {
+    isa.Opcode.TABLE: "table", isa.Opcode.TAPS: "channels", isa.Opcode.CURVE: "curve"
+}
 
 
 class ProgramBuilder:
@@ -68,7 +73,7 @@ class ProgramBuilder:
         """Append an instruction and return its number.
 
         stream : uint64 (N,), for TABLE the entries, for TAPS the records and lists;
-            stream_addr, and stream_words or num_entries, are set from it.
+            for CURVE its words; stream_addr and the field of the length are set from it.
         """
         index = None
         if stream is not None:
@@ -76,8 +81,13 @@ class ProgramBuilder:
             index = self._known.setdefault(stream.tobytes(), len(self._streams))
             if index == len(self._streams):
                 self._streams.append(stream)
-            length = "num_entries" if opcode is isa.Opcode.TABLE else "stream_words"
-            fields = {**fields, length: stream.size}
+            length = isa.STREAMS[opcode]
+            if isinstance(length, str):
+                fields = {**fields, length: stream.size}
+            elif stream.size != length:
+                raise RasnaValueError(
+                    f"{opcode.name}: its stream has {length} words, {stream.size} were given"
+                )
         isa.encode(opcode, **fields)  # refuses bad fields here, where the caller is
         self._instructions.append((opcode, fields, index))
         return len(self._instructions) - 1
@@ -127,6 +137,7 @@ class _Parser:
         self.target, self.scratch = "", 0
         self.instructions: list[tuple[isa.Opcode, dict[str, int], str | None]] = []
         self.tables: dict[str, list[dict[str, int]]] = {}
+        self.curves: dict[str, list[int]] = {}
         self.channels: dict[str, list[dict]] = {}
         self.section: tuple[str, str] | None = None
 
@@ -137,17 +148,25 @@ class _Parser:
         elif head in isa.Opcode.__members__:
             values, stream = _assignments(tokens[1:])
             self.instructions.append((isa.Opcode[head], values, stream))
-        elif head in ("table", "channels") and len(tokens) == 2:
+        elif head in ("table", "channels", "curve") and len(tokens) == 2:
             self.section = (head, tokens[1])
-            {"table": self.tables, "channels": self.channels}[head][tokens[1]] = []
+            self._sections(head)[tokens[1]] = []
         elif self.section is None:
             raise ValueError(f"{head!r} is neither an opcode nor a directive nor a section")
         elif self.section[0] == "table":
             self.tables[self.section[1]].append(_assignments(tokens)[0])
+        elif self.section[0] == "curve":
+            self.curves[self.section[1]] += [int(token, 0) for token in tokens]
         elif head == "taps":
             self._taps(tokens[1:], self.channels[self.section[1]])
         else:
             self.channels[self.section[1]].append({"record": _assignments(tokens)[0], "taps": []})
+
+    def _sections(self, kind: str) -> dict[str, list]:
+        sections: dict[str, dict[str, list]] = {
+            "table": self.tables, "channels": self.channels, "curve": self.curves
+        }
+        return sections[kind]
 
     def _directive(self, name: str, values: list[str]) -> None:
         if name == "target" and len(values) == 1:
@@ -179,11 +198,13 @@ class _Parser:
         )
 
     def _stream(self, opcode: isa.Opcode, values: dict[str, int], name: str) -> np.ndarray:
-        known = self.tables if opcode is isa.Opcode.TABLE else self.channels
+        known = self._sections(_SECTIONS.get(opcode, "channels"))
         if name not in known:
             raise RasnaValueError(f"{opcode.name} stream={name}: there is no such section")
         if opcode is isa.Opcode.TABLE:
             return _table_stream(known[name])
+        if opcode is isa.Opcode.CURVE:
+            return _curve_stream(name, known[name])
         return _channel_stream(
             known[name], values.get("encoding", 0), bool(values.get("list_shared", 0))
         )
@@ -208,6 +229,15 @@ def _table_stream(entries: list[dict[str, int]]) -> np.ndarray:
     rows = [isa.pack(isa.TABLE_ENTRY, 1, "table entry", **{"lane_mask": 0xFF, **e})
             for e in entries]
     return np.array(rows, np.uint64).ravel()
+
+
+def _curve_stream(name: str, values: list[int]) -> np.ndarray:
+    if len(values) != isa.CURVE_ENTRIES or not 0 <= min(values) <= max(values) <= 255:
+        raise RasnaValueError(
+            f"curve {name}: {isa.CURVE_ENTRIES} bytes of 0 to 255 are needed, "
+            f"{len(values)} numbers were given"
+        )
+    return np.array(values, np.uint8).view("<u8").astype(np.uint64)
 
 
 def _channel_stream(channels: list[dict], encoding: int, shared: bool) -> np.ndarray:
@@ -238,9 +268,9 @@ def disassemble(words: np.ndarray) -> str:
         opcode, fields = isa.decode(words[at : at + isa.INSTRUCTION_WORDS])
         hidden: tuple[str, ...] = ()
         text = opcode.name
-        if opcode in (isa.Opcode.TABLE, isa.Opcode.TAPS):
+        if isa.has_stream(opcode):
             name = _section(words, opcode, fields, sections)
-            hidden = (*_STREAM_FIELDS, "num_entries")
+            hidden = _STREAM_FIELDS
             text += f" stream={name}"
         lines.append(text + _nonzero(fields, hidden))
         if opcode is isa.Opcode.END:
@@ -253,19 +283,27 @@ def _nonzero(fields: dict[str, int], hidden: tuple[str, ...] = ()) -> str:
 
 
 def _section(words, opcode, fields, sections) -> str:
-    is_table = opcode is isa.Opcode.TABLE
-    length = fields["num_entries"] if is_table else fields["stream_words"]
+    length = isa.stream_length(opcode, fields)
     address = fields["stream_addr"]
     if address + length > words.size:
         raise RasnaValueError(f"{opcode.name}: its stream leaves the program")
-    how = "table" if is_table else f"channels {fields['encoding']} {fields['list_shared']}"
-    key = (address, length, how)
-    name = f"{'table' if is_table else 'channels'}_{address}"
+    kind = _SECTIONS[opcode]
+    how = f" {fields['encoding']} {fields['list_shared']}" if kind == "channels" else ""
+    key = (address, length, kind + how)
+    name = f"{kind}_{address}"
     if key not in sections:
         stream = words[address : address + length]
-        body = _table_text(stream) if is_table else _channel_text(stream, fields)
-        sections[key] = [f"{'table' if is_table else 'channels'} {name}", *body]
+        if kind == "channels":
+            body = _channel_text(stream, fields)
+        else:
+            body = _table_text(stream) if kind == "table" else _curve_text(stream)
+        sections[key] = [f"{kind} {name}", *body]
     return name
+
+
+def _curve_text(stream: np.ndarray) -> list[str]:
+    values = np.ascontiguousarray(stream, "<u8").view(np.uint8).tolist()
+    return ["  " + " ".join(map(str, values[i : i + 16])) for i in range(0, len(values), 16)]
 
 
 def _table_text(stream: np.ndarray) -> list[str]:

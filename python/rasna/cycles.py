@@ -49,8 +49,8 @@ def instruction_cycles(
         return INSTRUCTION_CYCLES + 1 + TILES_PIPELINE_CYCLES + fill_steps(fields)
     if opcode in (Opcode.LOAD, Opcode.STORE):
         return transfer_cycles(opcode, fields)
-    if opcode == Opcode.TABLE:
-        return INSTRUCTION_CYCLES + fields["num_entries"]
+    if opcode in (Opcode.TABLE, Opcode.CURVE):
+        return INSTRUCTION_CYCLES + isa.stream_length(opcode, fields)
     if opcode == Opcode.MOVE:
         words = fields["num_channels"] * fields["num_rows"] * fields["num_words"]
         return INSTRUCTION_CYCLES + 1 + TILES_PIPELINE_CYCLES + words * fields["table_entries"]

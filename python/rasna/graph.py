@@ -54,6 +54,18 @@ class Tensor:
         return c * h * w
 
 
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A function of one value as a table behind a requantisation.
+
+    name: in the user's words. values: int16 (256,), integers of the output's type; entry i is for
+    the result whose low 8 bits are i.
+    """
+
+    name: str
+    values: np.ndarray
+
+
 @dataclass
 class Requant:
     """Per-channel requantisation, see docs/numerics.md.
@@ -62,6 +74,7 @@ class Requant:
 
     pre_shift, multiplier, shift: int32 arrays of one entry per output channel,
     0 <= pre_shift <= 31, 1 <= multiplier <= 32767, 1 <= shift <= 31; 12 <= ib <= 24.
+    curve: what y goes through; lo and hi are those of the type in front of it, then.
     """
 
     pre_shift: np.ndarray
@@ -70,6 +83,7 @@ class Requant:
     lo: int
     hi: int
     ib: int = 17
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +146,15 @@ class Sum(Op):
 
 
 @dataclass
+class Product(Sum):
+    """y = clamp((x*g + 2**(shift-1)) >> shift, lo, hi), then the curve; x, g: the two inputs.
+
+    Shapes are those of a Sum. The machine sums x + 512*g and takes the two apart, so that
+    coefficients are [1, 512] and bias is 0; of ``requant`` only shift, lo, hi and curve count.
+    """
+
+
+@dataclass
 class MaxPool(Op):
     """Maximum over a window, clamped to lo..hi (a following ReLU or clamp, in the same type).
 
@@ -178,7 +201,7 @@ class Select(Op):
     requant: Requant = None  # type: ignore[assignment]
 
 
-AnyOp = Conv | Sum | MaxPool | AvgPool | Select
+AnyOp = Conv | Sum | Product | MaxPool | AvgPool | Select
 
 
 @dataclass(frozen=True)

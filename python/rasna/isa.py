@@ -10,6 +10,7 @@ This module is pure Python: it imports neither torch nor numpy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -23,6 +24,9 @@ SPARSE_CODE_BITS = 12
 SPARSE_RUN_MAX = 15
 MIN_TABLE_ENTRIES = 16  # so that one step never wraps twice (run <= 15)
 CHANNEL_RECORD_WORDS = 2
+CURVE_ENTRIES = 256  # one byte for every value of a byte
+CURVE_WORDS = CURVE_ENTRIES // WORD_BYTES
+PRODUCT_BITS = 9  # of an operand of PRODUCT in the accumulator, signed
 
 
 class Opcode(IntEnum):
@@ -35,6 +39,7 @@ class Opcode(IntEnum):
     TABLE = 4
     TAPS = 5
     MOVE = 6
+    CURVE = 7
 
 
 class Segment(IntEnum):
@@ -51,6 +56,7 @@ class Func(IntEnum):
 
     MAC = 0
     MAX = 1
+    PRODUCT = 2
 
 
 class Encoding(IntEnum):
@@ -175,7 +181,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
         "accumulate tap lists over tiles of 8 pixels, requantize, write the words",
         _layout(
             _OPCODE,
-            ("func", 2, "0 MAC: acc += w*x; 1 MAX: acc = max(acc, x) where w is not 0"),
+            ("func", 2, "0 MAC: acc += w*x; 1 MAX: acc = max(acc, x) where w is not 0; 2 PRODUCT"),
             ("acc_init", 1, "0: accumulators start at the bias; 1: at the accumulator memory"),
             ("acc_keep", 1, "0: requantize and write; 1: keep in the accumulator memory"),
             ("list_shared", 1, "1: the list of channel 0 serves every channel"),
@@ -186,7 +192,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("ib", 5, "bits of the saturated intermediate value, 12 to 24"),
             ("last_lanes", 4, "valid bytes of the last word of a row, 1 to 8"),
             ("fill", 8, "byte for the lanes behind them"),
-            ("", 1, ""),  # curve
+            ("curve", 1, "1: every requantized byte is replaced by its entry of the curve"),
             ("out_split", 1, "1: even and odd bytes of a row go to halves of two words"),
             ("drain_log2", 2, "log2 of the words that are drained at the same time"),
             ("", 2, ""),  # skip_taps
@@ -232,7 +238,25 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("out_word_step", 16, "words from one step to the next"),
         ),
     ),
+    Opcode.CURVE: (
+        "load the curve, 256 bytes in 32 words of the program segment",
+        _layout(
+            _OPCODE,
+            ("stream_addr", 32, "first word in the program segment"),
+        ),
+    ),
 }
+
+# Opcodes that are followed by a stream, from the program segment's word ``stream_addr`` on:
+# the field that counts its words, or their number.
+STREAMS: dict[Opcode, str | int] = {
+    Opcode.TABLE: "num_entries",
+    Opcode.TAPS: "stream_words",
+    Opcode.CURVE: CURVE_WORDS,
+}
+
+# Opcodes that leave the map memory as it is. Any other, an unknown one too, may write it.
+KEEPS_MAP = frozenset({Opcode.END, Opcode.STORE, Opcode.TABLE, Opcode.CURVE})
 
 TABLE_ENTRY = _layout(
     ("offset", -16, "byte offset of the vector"),
@@ -315,6 +339,22 @@ ERROR_TEXT: dict[Error, str] = {
     Error.BUS: "the memory bus answered with an error",
     Error.TIMEOUT: "the run took longer than allowed",
 }
+
+
+def has_stream(opcode: int) -> bool:
+    """True if words of the program segment belong to the instruction."""
+    return opcode in STREAMS
+
+
+def stream_length(opcode: int, fields: Mapping[str, int]) -> int:
+    """Words of the stream of an instruction with these fields; 0 for opcodes without one."""
+    length = STREAMS.get(Opcode(opcode), 0)
+    return fields[length] if isinstance(length, str) else length
+
+
+def writes_map(opcode: int) -> bool:
+    """True unless the opcode is known to leave the map memory as it is."""
+    return opcode not in KEEPS_MAP
 
 
 def _insert(words: list[int], field: Field, value: int, what: str) -> None:

@@ -7,10 +7,12 @@ import numpy as np
 from rasna.graph import (
     AvgPool,
     Conv,
+    Curve,
     FixedPoint,
     MaxPool,
     Padding,
     Port,
+    Product,
     QuantGraph,
     Requant,
     Select,
@@ -58,6 +60,11 @@ class GraphMaker:
         )
 
     def finish(self, op) -> str:
+        if isinstance(op, (Conv, Sum, AvgPool)) and self.rng.random() < 0.25:
+            type_ = self.graph.tensors[op.output].type
+            values = self.rng.integers(type_.lo, type_.hi + 1, 256).astype(np.int16)
+            op.requant.curve = Curve("random", values)
+            self.tags.add(f"curve.{type(op).__name__}")
         self.graph.ops.append(op)
         return op.output
 
@@ -172,6 +179,17 @@ class GraphMaker:
             self.requant(shape[0], self.graph.tensors[out].type, gain),
         ))
 
+    def product(self, x: str, g: str) -> str:
+        shape = self.shape(x)
+        out = self.tensor(shape)
+        ones = np.ones(shape[0], np.int32)
+        requant = self.requant(shape[0], self.graph.tensors[out].type, 256)
+        requant.pre_shift, requant.multiplier = 0 * ones, ones
+        requant.shift = self.rng.integers(1, 16, shape[0]).astype(np.int32)
+        self.tags.add("product")
+        return self.finish(Product(
+            f"product{len(self.graph.ops)}", [x, g], out, "", [1, 512], 0 * ones, requant,
+        ))
 
     def select(self, *sources: str) -> str:
         """cat of some channels, or interleaved rows and columns of one input."""
@@ -212,11 +230,15 @@ def random_graph(seed: int, most_channels: int = 20, most_size: int = 20):
     for _ in range(int(rng.integers(1, 6))):
         source = names[int(rng.integers(len(names)))]
         kind = m.pick("conv", "conv", "conv", "pool", "average", "linear", "sum", "sum", "wide",
+                      "product",
                       "select", "select")
         if kind == "sum":
             same = [n for n in names if m.shape(n) == m.shape(source)]
             more = rng.integers(len(same), size=int(rng.integers(0, 3)))
             new = m.sum(source, *(same[int(i)] for i in more))
+        elif kind == "product":
+            same = [n for n in names if m.shape(n) == m.shape(source)]
+            new = m.product(source, same[int(rng.integers(len(same)))])
         elif kind == "select":
             same = [n for n in names if m.shape(n)[1:] == m.shape(source)[1:]]
             more = rng.integers(len(same), size=int(rng.integers(0, 4)))
@@ -227,7 +249,7 @@ def random_graph(seed: int, most_channels: int = 20, most_size: int = 20):
             if not vectors or m.shape(source) == (c, 1, 1):
                 continue
             m.tags.add("broadcast")
-            new = m.sum(source, vectors[0])
+            new = m.pick(m.sum, m.product)(source, vectors[0])
         else:
             new = getattr(m, kind)(source)
         if new is not None:

@@ -114,6 +114,16 @@ def test_taps_that_keep_accumulators_write_nothing():
     assert not contents.holds(7, 1, WORDS)
 
 
+def test_an_opcode_that_is_not_known_may_have_written_anything():
+    contents = MapContents(TARGETS["tiny"])
+    contents.after(Opcode.FILL, FILL)
+    for keeps in (Opcode.STORE, Opcode.TABLE, Opcode.CURVE):
+        contents.after(keeps, {})
+    assert contents.holds(7, 1, WORDS)
+    contents.after(max(Opcode) + 1, {})
+    assert not contents.holds(7, 1, WORDS)
+
+
 def test_maps_of_equal_shape_are_framed_once():
     """Ten padded convolutions in a row; without memory there would be ten frames."""
     from fit import Net

@@ -186,11 +186,7 @@ def decode_until_end(words: np.ndarray) -> tuple[list, int]:
 
 
 def _stream_end(opcode, fields) -> int:
-    if opcode == isa.Opcode.TABLE:
-        return fields["stream_addr"] + fields["num_entries"]
-    if opcode == isa.Opcode.TAPS:
-        return fields["stream_addr"] + fields["stream_words"]
-    return 0
+    return fields.get("stream_addr", 0) + isa.stream_length(opcode, fields)
 
 
 def _rows(fields) -> np.ndarray:

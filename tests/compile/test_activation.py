@@ -90,11 +90,6 @@ def test_hardsigmoid_goes_into_the_layer():
 
 
 REFUSED = {
-    "hardswish": (
-        lambda m, x: F.hardswish(x),
-        "hardswish, test_activation.py:N: hardswish is not supported; it multiplies two "
-        "computed values; use nn.ReLU() or nn.ReLU6() in its place and fine-tune",
-    ),
     "slopes of another number": (
         lambda m, x: F.prelu(x, x.flatten(1)),
         "prelu, test_activation.py:N: PyTorch cannot compute this for inputs of the shapes "
@@ -110,11 +105,6 @@ REFUSED = {
         "use torch.flatten(x, 1)\n"
         "  prelu, test_activation.py:N: PReLU with a computed slope is not supported; use "
         "nn.PReLU",
-    ),
-    "elu": (
-        lambda m, x: F.elu(x),
-        "elu, test_activation.py:N: elu is not supported; use nn.ReLU() or nn.ReLU6() in its "
-        "place and fine-tune",
     ),
 }
 

@@ -113,14 +113,13 @@ def test_fraction_bits_of_operands_that_differ_by_more_than_8_are_brought_togeth
 
 
 REFUSED = {
-    "product": (
-        lambda m, x: x * x,
-        "mul, test_arithmetic.py:N: the product of two computed tensors is not supported; "
-        "multiply by constants only, or apply it to the input in PyTorch and compile what "
-        "follows",
+    "product of a row and a column": (
+        lambda m, x: x.mean(2, keepdim=True) * x.mean(3, keepdim=True),
+        "mul, test_arithmetic.py:N: multiplying (batch, 3, 1, 5) and (batch, 3, 5, 1) is not "
+        "supported; both need the same shape, or one (batch, channels, 1, 1)",
     ),
     "quotient": (
-        lambda m, x: 1 / x,
+        lambda m, x: x / x,
         "truediv, test_arithmetic.py:N: division by a computed tensor is not supported; "
         "divide by constants only, or apply it to the input in PyTorch and compile what "
         "follows",
@@ -151,10 +150,15 @@ REFUSED = {
         "add, test_arithmetic.py:N: adding (batch, 3, 1, 5) and (batch, 3, 5, 1) is not "
         "supported; both need the same shape, or one (batch, channels, 1, 1)",
     ),
-    "power": (
-        lambda m, x: x**2,
-        "pow_1, test_arithmetic.py:N: pow is not supported; apply it to the input in PyTorch "
-        "and compile what follows",
+    "computed power": (
+        lambda m, x: x**x,
+        "pow_1, test_arithmetic.py:N: a power with a computed exponent is not supported; use a "
+        "constant exponent, or apply it to the input in PyTorch and compile what follows",
+    ),
+    "power of a negative number": (
+        lambda m, x: (-2.0) ** x,
+        "pow_1, test_arithmetic.py:N: a power of -2 is not supported; the base of a power must be "
+        "more than 0",
     ),
 }  # fmt: skip
 

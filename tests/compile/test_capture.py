@@ -21,7 +21,7 @@ class Block(nn.Module):
         self.bn = nn.BatchNorm2d(4)
 
     def forward(self, x):
-        return torch.sigmoid(self.bn(self.conv(x)))
+        return torch.cumsum(self.bn(self.conv(x)), 1)
 
 
 def line_of(function, offset: int) -> str:
@@ -47,7 +47,7 @@ def test_all_problems_are_reported_at_once():
         compiled(model, sample(2, 4, 6, 6))
     assert str(error.value) == (
         "the model cannot be compiled, 3 problems:\n"
-        f"  sigmoid (0), {line_of(Block.forward, 1)}: sigmoid is not supported; "
+        f"  cumsum (0), {line_of(Block.forward, 1)}: cumsum is not supported; "
         "end the compiled model before it, until='0.bn', and apply it in PyTorch\n"
         "  _1 (1): ConvTranspose2d is not supported; use nn.Upsample(scale_factor=2) and a "
         "convolution in its place and train it again, or end the compiled model before it and "

@@ -42,7 +42,7 @@ class Mixed(nn.Module):
         super().__init__()
         self.stem = nn.Conv2d(3, 4, 3)
         self.layer1 = nn.Sequential(Block(), Block())
-        self.act = nn.GELU()
+        self.act = nn.LPPool2d(2, 1)
         self.branch = Branch()
         self.layer2 = Block()
         self.fc = nn.Linear(4, 5)
@@ -78,8 +78,8 @@ def test_the_whole_report():
     assert str(report) == (
         "Mixed cannot be compiled for tiny, 5 problems:\n"
         "  the model is in training mode; call model.eval() first\n"
-        f"  act (act), {line(f, 1)}: GELU is not supported; use nn.ReLU() or "
-        "nn.ReLU6() in its place and fine-tune\n"
+        f"  act (act), {line(f, 1)}: LPPool2d is not supported; end the "
+        "compiled model before it, until='layer1', and apply it in PyTorch\n"
         f"  (branch), {line(b, 1)}: control flow on the value of a tensor is not supported; decide "
         "on constants of the module (self.…), or end the compiled model before it\n"
         f"  {line(f, 4)}: printing a traced tensor is not supported; remove the print from "
@@ -99,8 +99,10 @@ def test_the_whole_report():
     act = report.problems[1]
     assert (act.node, act.path, act.file) == ("act", "act", "test_check.py")
     assert act.line == f.__code__.co_firstlineno + 1
-    assert act.reason == "GELU is not supported"
-    assert act.remedy == "use nn.ReLU() or nn.ReLU6() in its place and fine-tune"
+    assert act.reason == "LPPool2d is not supported"
+    assert act.remedy == (
+        "end the compiled model before it, until='layer1', and apply it in PyTorch"
+    )
     assert report.remaining == ("act", "sum_1", "gt", "softmax")
 
 
@@ -134,7 +136,7 @@ def test_nothing_of_the_model_changes():
 
 def test_problems_of_later_stages_are_found_behind_what_is_not_supported():
     def forward(m, x):
-        y = torch.sigmoid(m.conv(x))
+        y = torch.cumsum(m.conv(x), 1)
         return m.fc(y.mean((2, 3))).view(-1, 1, 42, 100).clamp_min(0) + m.wide(x)
 
     model = settle(
@@ -142,7 +144,7 @@ def test_problems_of_later_stages_are_found_behind_what_is_not_supported():
             wide=nn.Conv2d(3, 1, (6, 5)))
     )  # fmt: skip
     report = check(model, sample(2, 3, 47, 104))
-    assert [problem.node for problem in report.problems] == ["sigmoid", "add"]
+    assert [problem.node for problem in report.problems] == ["cumsum", "add"]
     assert report.problems[1].reason == (
         "a map of shape (4200, 1, 1) that is used with the shape (1, 42, 100) is not supported"
     )
@@ -150,12 +152,12 @@ def test_problems_of_later_stages_are_found_behind_what_is_not_supported():
 
 def test_every_layer_that_does_not_fit_is_named():
     def forward(m, x):
-        return m.c(torch.sigmoid(m.b(m.a(x))))
+        return m.c(torch.cumsum(m.b(m.a(x)), 1))
 
     convs = {name: nn.Conv2d(2, 2, 3, padding=1) for name in "abc"}
     model = settle(Net(forward, **convs))
     report = check(model, torch.randn(2, 2, 3, 4000))
-    assert [p.node for p in report.problems] == ["sigmoid", "a", "b", "c"]
+    assert [p.node for p in report.problems] == ["cumsum", "a", "b", "c"]
     assert str(report.problems[1]) == (
         f"a (a), {line(forward, 1)}: one output row needs 2008 words of map memory in every "
         "slice (3 input rows of 501 words, 500 output words, 5 around them), target tiny has 127; "
@@ -172,13 +174,13 @@ def test_an_input_that_is_an_output_must_fit_too():
 
 
 def test_values_that_are_not_finite_are_named_together_with_the_rest():
-    model = settle(nn.Sequential(nn.Conv2d(3, 4, 1), nn.Tanh()))
+    model = settle(nn.Sequential(nn.Conv2d(3, 4, 1), nn.LPPool2d(2, 1)))
     model[0].weight.data[0] = float("nan")
     report = check(model, sample(2, 3, 4, 4))
     assert [str(p) for p in report.problems][:2] == [
         "0.weight: 3 of 12 values are NaN or infinite; repair the training or the checkpoint",
-        "_1 (1): Tanh is not supported; end the compiled model before it, until='0', and apply it "
-        "in PyTorch",
+        "_1 (1): LPPool2d is not supported; end the compiled model before it, until='0', and "
+        "apply it in PyTorch",
     ]
 
 
@@ -203,13 +205,13 @@ def test_a_wrong_number_of_samples_is_a_problem():
 def test_behind_what_pytorch_cannot_compute_the_kinds_are_checked():
     def forward(m, x):
         y = m.a(x)
-        return torch.tanh(m.b(y).view(3, 7)), m.c(y)
+        return torch.cumsum(m.b(y).view(3, 7), 1), m.c(y)
 
     model = settle(
         Net(forward, a=nn.Conv2d(3, 4, 1), b=nn.Conv2d(5, 4, 1), c=nn.ConvTranspose2d(4, 4, 2))
     )
     report = check(model, sample(2, 3, 4, 4))
-    assert [p.node for p in report.problems] == ["b", "tanh", "c"]
+    assert [p.node for p in report.problems] == ["b", "cumsum", "c"]
     assert report.problems[0].reason.startswith(
         "PyTorch cannot compute this for inputs of the shapes (2, 4, 4, 4) (Given groups=1"
     )
@@ -218,7 +220,7 @@ def test_behind_what_pytorch_cannot_compute_the_kinds_are_checked():
 
 def test_what_no_output_needs_is_no_problem():
     def forward(m, x):
-        torch.sigmoid(x)
+        torch.cumsum(x, 1)
         return m.conv(x)
 
     assert check(settle(Net(forward, conv=nn.Conv2d(3, 4, 1))), sample(2, 3, 4, 4)).ok
@@ -278,21 +280,21 @@ def test_two_results_are_needed_behind_the_cut():
     def forward(m, x):
         a = m.a(x)
         b = m.b(a)
-        return torch.sigmoid(a) + torch.tanh(b)
+        return torch.cumsum(a, 1) + torch.cumprod(b, 1)
 
     model = settle(Net(forward, a=nn.Conv2d(3, 4, 1), b=nn.Conv2d(4, 4, 1)))
     report = check(model, sample(2, 3, 4, 4))
     assert report.until == ["a", "b"]
     assert whole(str(report)) == (
         "Net cannot be compiled for tiny, 2 problems:\n"
-        "  sigmoid, test_check.py:N: sigmoid is not supported; end the compiled model before it, "
+        "  cumsum, test_check.py:N: cumsum is not supported; end the compiled model before it, "
         "until='a', and apply it in PyTorch\n"
-        "  tanh, test_check.py:N: tanh is not supported; end the compiled model before it, "
+        "  cumprod, test_check.py:N: cumprod is not supported; end the compiled model before it, "
         "until='b', and apply it in PyTorch\n"
         "3 of 5 operations can be compiled\n"
         "to split the model:\n"
         "  compile: 2 operations, rasna.compile(model, …, until=['a', 'b'])\n"
-        "  PyTorch: sigmoid, test_check.py:N; tanh, test_check.py:N\n"
+        "  PyTorch: cumsum, test_check.py:N; cumprod, test_check.py:N\n"
         "  compile: 1 operation, add, test_check.py:N, as a module of its own"
     )
 

@@ -242,7 +242,7 @@ def test_check_names_the_pass_and_the_node():
         (lambda g: setattr(g.nodes["relu"], "shape", (4, 1, 1)), 
          "node relu (Clamp) turns the shape (4, 6, 6) into (4, 1, 1)"),
         (lambda g: setattr(g.nodes["add"], "shape", (5, 6, 6)), 
-         "node add (Sum) adds the shape (4, 6, 6) to (5, 6, 6)"),
+         "node add (Sum) combines the shape (4, 6, 6) to (5, 6, 6)"),
         (lambda g: setattr(g.nodes["conv"], "shape", (0, 6, 6)), 
          "node conv (Conv) has the shape (0, 6, 6)"),
         (lambda g: setattr(g.nodes["relu"], "op", fg.Clamp((1, 0))), 

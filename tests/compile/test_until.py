@@ -183,7 +183,7 @@ def test_what_is_not_supported_before_the_cut_is_reported():
     class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.act = nn.GELU()
+            self.act = nn.LPPool2d(2, 1)
             self.conv = nn.Conv2d(3, 4, 1)
 
         def forward(self, x):

@@ -31,6 +31,10 @@ def _word(values):
     return sum((v & 0xFF) << (8 * p) for p, v in enumerate(values))
 
 
+def _signed(value, bits):
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
 class _Naive:
     def __init__(self, program, inputs, target):
         self.L = target.slices
@@ -92,6 +96,10 @@ class _Naive:
             word = self.memory[isa.Segment.PROGRAM][f["stream_addr"] + i]
             entry = isa.unpack(isa.TABLE_ENTRY, [word])
             self.table_entries[i : i + 1] = [entry]
+
+    def curve(self, f):
+        words = self.memory[isa.Segment.PROGRAM][f["stream_addr"] :][: isa.CURVE_WORDS]
+        self.curve_bytes = [byte for word in words for byte in _bytes(word)]
 
     def move(self, f):
         for s in range(self.L):
@@ -171,7 +179,7 @@ class _Naive:
             v = self.map[s][a]
             if entry["is_signed"] and v > 127:
                 v -= 256
-            if f["func"] == isa.Func.MAC:
+            if f["func"] != isa.Func.MAX:
                 value += weight * v
             elif weight != 0:
                 value = max(value, v)
@@ -180,5 +188,10 @@ class _Naive:
     def _requantize(self, f, record, acc):
         limit = 1 << (f["ib"] - 1)
         t = max(-limit, min(limit - 1, acc >> record["pre_shift"]))
-        v = (t * record["multiplier"] + (1 << (record["shift"] - 1))) >> record["shift"]
-        return max(f["clamp_lo"], min(f["clamp_hi"], v)) & 0xFF
+        product = t * record["multiplier"]
+        if f["func"] == isa.Func.PRODUCT:
+            x = _signed(acc & 511, 9)
+            product = x * _signed((acc - x) >> 9 & 511, 9)
+        v = (product + (1 << (record["shift"] - 1))) >> record["shift"]
+        v = max(f["clamp_lo"], min(f["clamp_hi"], v))
+        return self.curve_bytes[v & 0xFF] if f["curve"] else v & 0xFF

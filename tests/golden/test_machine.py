@@ -121,6 +121,17 @@ REFUSED = {
     ),
     "lanes": (dict(more="last_lanes=0"), "last_lanes: must be 1 to 8, is 0"),
     "ib": (dict(ib=11), "instruction 2 (TAPS), ib: must be 12 to 24, is 11"),
+    "func": (dict(more="func=3"), "instruction 2 (TAPS), func: must be 0 to 2, is 3"),
+    "product_of_kept_sums": (
+        dict(more="func=2 acc_init=1"), "acc_init: must be 0 with PRODUCT, is 1"
+    ),
+    "product_that_is_kept": (
+        dict(more="func=2 acc_keep=1"), "acc_keep: must be 0 with PRODUCT, is 1"
+    ),
+    "product_with_a_bias": (
+        dict(more="func=2", bias=3), "bias: channel 0: must be 0 with PRODUCT, is 3"
+    ),
+    "curve": (dict(more="curve=1"), "instruction 2 (TAPS), curve: no CURVE was loaded before"),
     "clamp": (dict(clamp_lo=256), "clamp_lo: must be at most clamp_hi 255, is 256"),
     "table_entries": (
         dict(more="table_entries=64"), "table_entries: must be 16 to 32, is 64"

@@ -102,6 +102,7 @@ STORES = cycles.STORE_SETUP_CYCLES + cycles.MEMORY_LATENCY_CYCLES
         (Opcode.FILL, {"num_blocks": 5, "num_words": 1, "block_step": 3}, TILES + 1 + 3),
         (Opcode.FILL, {"num_blocks": 5, "num_words": 1, "block_step": 4}, TILES + 1 + 5),
         (Opcode.TABLE, {"num_entries": 40}, 40),
+        (Opcode.CURVE, {"stream_addr": 80}, 32),
         (Opcode.LOAD, {**JOINED, "out_stripes_log2": 1}, LOADS + 24 + 2),
         (Opcode.LOAD, {**BY_CHANNEL, "out_stripes_log2": 0}, LOADS + 24 + 1),
         (Opcode.LOAD, {**BY_ROW, "out_stripes_log2": 0}, LOADS + 6 * 5 + 1),

@@ -64,6 +64,7 @@ class _Generator:
         self.scratch_words = 0
         self.input_words = self.below(64) + 1
         self.max_stripes_log2 = target.slices.bit_length() - 1
+        self.has_curve = False
         self.acc_written: list[tuple[int, int]] = []  # (first, limit) of all slices
         self.regions: list[_Region] = []
 
@@ -155,7 +156,8 @@ class _Generator:
         if like is not None:
             out_rows, halo_top, out_row = num_rows // stripes, self.below(2), 0
             out_height = num_rows if circular else out_height
-        local_rows = min(out_rows + halo_top + self.below(3), 8)
+        below = self.below(3) if like is None else self.below(2)
+        local_rows = min(out_rows + halo_top + below, 8)
         split, phase_step = self.flag(0.4), self.below(9)
         if split:
             run, row_step, phase_step = self._split_steps(num_words)
@@ -320,10 +322,12 @@ class _Generator:
         most = drain_log2(
             dict(tile_rows=rows, stripes_log2=source.stripes_log2, row_first=first,
                  row_limit=row_limit, **acc, **destination), self.target)
+        alone = not acc["acc_init"] and not acc["acc_keep"]
+        func = self.below(3) if alone else self.flag(0.3)
         self.builder.add(
-            Opcode.TAPS, self._stream(lists, channels, origin, shared, destination),
-            drain_log2=self.below(most + 1),
-            func=self.flag(0.3), list_shared=shared, encoding=encoding,
+            Opcode.TAPS, self._stream(lists, channels, origin, shared, func),
+            drain_log2=most if self.flag() else self.below(most + 1),
+            func=func, curve=self._curve(), list_shared=shared, encoding=encoding,
             stripes_log2=source.stripes_log2, ib=self.between(12, 24),
             last_lanes=self.between(1, 8), fill=self.below(256), table_entries=entries,
             group_step=group_step, num_channels=channels, tile_rows=rows, tile_words=words,
@@ -358,7 +362,16 @@ class _Generator:
         return dict(words=words, word_starts=word_starts, num_codes=num_codes,
                     last_position=max([0, *(int(p[-1]) for p in positions if p.size)]))
 
-    def _stream(self, lists, channels, origin, shared, destination) -> np.ndarray:
+    def _curve(self) -> int:
+        """The field of a TAPS; loads a curve before it now and then."""
+        if self.flag(0.2):
+            self.builder.add(
+                Opcode.CURVE, self.rng.integers(0, 1 << 64, isa.CURVE_WORDS, dtype=np.uint64)
+            )
+            self.has_curve = True
+        return self.flag() if self.has_curve else 0
+
+    def _stream(self, lists, channels, origin, shared, func) -> np.ndarray:
         sizes = np.diff(lists["word_starts"])
         codes = lists["num_codes"]
         if shared:
@@ -367,9 +380,10 @@ class _Generator:
         # bits that are shifted out: few, or so many that also the largest values come through
         total = self.rng.integers(2, 18 if self.flag() else 32, channels)
         pre_shift = np.minimum(self.rng.integers(0, self.below(12) + 1, channels), total - 1)
+        bias = self.rng.integers(-1, 2, channels) * self.rng.integers(
+            0, 1 << self.between(1, 24), channels)
         records = channel_records(
-            bias=self.rng.integers(-1, 2, channels) * self.rng.integers(
-                0, 1 << self.between(1, 24), channels),
+            bias=np.zeros_like(bias) if func == isa.Func.PRODUCT else bias,
             src_base=origin, num_codes=codes, list_words=sizes, pre_shift=pre_shift,
             shift=total - pre_shift,
             multiplier=self.rng.choice([1, 3, self.between(1, 32767)], channels),

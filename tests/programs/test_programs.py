@@ -64,6 +64,9 @@ def test_disassembled_random_programs_assemble_to_the_same_words(seed):
         ("FILL fill=300", "FILL: field fill holds 0 to 255, 300 was given"),
         ("FILL fill", "line 1: 'FILL fill': 'fill' is not of the form name=value"),
         ("TABLE stream=t", "TABLE stream=t: there is no such section"),
+        ("CURVE stream=c\ncurve c\n 0 1 2", "curve c: 256 bytes of 0 to 255 are needed, "
+         "3 numbers were given"),
+        ("CURVE stream=c", "CURVE stream=c: there is no such section"),
         (".size 3", "line 1: '.size 3': the directives are .target, .scratch, .input and .output"),
         ("channels c\n taps 0:1", "line 2: 'taps 0:1': a record must come before its taps"),
     ],

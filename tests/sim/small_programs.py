@@ -27,7 +27,7 @@ class Assembly:
         at = (len(self.instructions) + 1) * isa.INSTRUCTION_WORDS
         heads = []
         for (opcode, values), stream in zip(self.instructions, self.streams, strict=True):
-            if opcode in (Opcode.TABLE, Opcode.TAPS):
+            if isa.has_stream(opcode):
                 values = {"stream_addr": at, **values}
             if opcode is Opcode.TAPS:
                 values = {"stream_words": len(stream), **values}

@@ -62,6 +62,8 @@ def taps_program(rng, shape, data: str, taps: str, **fields: int):
         requant.update(bias=rng.integers(-130, 130, NUM_CHANNELS), pre_shift=0)
         if rng.random() < 0.7:
             requant.update(multiplier=2, shift=1)
+    if fields.get("func") == isa.Func.PRODUCT:
+        requant.update(bias=np.zeros(NUM_CHANNELS, int))
     if taps == "pairs":  # unsigned sums come out as 0 to 99, bit for bit
         sums = np.add.reduceat(np.append(weights, 0), starts[:-1]) * (counts > 0)
         bias = rng.integers(0, 100, NUM_CHANNELS) - 255 * sums
@@ -88,6 +90,8 @@ def taps_program(rng, shape, data: str, taps: str, **fields: int):
                 dram_row_step=SOURCE_WORDS)
     program = Assembly().add(Opcode.LOAD, **load)
     program.add(Opcode.TABLE, table, num_entries=TABLE)
+    if values.get("curve"):
+        program.add(Opcode.CURVE, rng.integers(0, 1 << 64, isa.CURVE_WORDS, dtype=np.uint64))
     program.add(Opcode.TAPS, encoding.join_stream(records, words, word_starts),
                 **{name: int(value) for name, value in values.items()})
     if values.get("acc_keep"):  # take the sums up again, without taps
@@ -156,6 +160,20 @@ def test_max_is_exact(contexts, shape, taps):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("curve", [0, 1])
+def test_products_are_exact(contexts, shape, curve):
+    for i, data in enumerate(("unsigned", "signed", "mixed")):
+        check(SEED + 40 + i, contexts, shape, data, "random", func=isa.Func.PRODUCT, curve=curve)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("func", [isa.Func.MAC, isa.Func.MAX])
+def test_curves_are_looked_up_in_every_lane(contexts, shape, func):
+    for i, taps in enumerate(("random", "masked")):
+        check(SEED + 50 + i, contexts, shape, "mixed", taps, func=func, curve=1)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("func", list(isa.Func))
 def test_channels_share_a_list_from_their_own_bases(contexts, shape, func):
     for i, taps in enumerate(("random", "masked")):
@@ -163,7 +181,7 @@ def test_channels_share_a_list_from_their_own_bases(contexts, shape, func):
 
 
 @pytest.mark.parametrize("shape", [s for s in SHAPES if s[0] * NUM_ROWS <= 8], ids=str)
-@pytest.mark.parametrize("func", list(isa.Func))
+@pytest.mark.parametrize("func", [isa.Func.MAC, isa.Func.MAX])
 def test_accumulators_are_kept(contexts, shape, func):
     for i, data in enumerate(("unsigned", "signed", "mixed")):
         check(SEED + 20 + i, contexts, shape, data, "masked", func=func, acc_keep=1)

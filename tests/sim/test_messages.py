@@ -42,7 +42,7 @@ CASES = [
     (copy_program().words()[:-8], Error.NO_END,
      "the program of 16 words has no END among its 2 instructions; END must be the last"),
     (np.full(8, 0xFF, np.uint64), Error.BAD_OPCODE,
-     "instruction 0 (?): opcode is 255, allowed are 0 to 6"),
+     "instruction 0 (?): opcode is 255, allowed are 0 to 7"),
     (program(Opcode.FILL, **FILL, stripes_log2=3), FIELD,
      "instruction 0 (FILL): stripes_log2 is 3, allowed are 0 to 2"),
     (program(Opcode.FILL, num_words=1), FIELD,
@@ -103,6 +103,19 @@ CASES = [
      "allowed are 0 to 127"),
     (taps_program({"ib": 11}), FIELD,
      "instruction 2 (TAPS): ib is 11, allowed are 12 to 24"),
+    (taps_program({"func": 3}), FIELD,
+     "instruction 2 (TAPS): func is 3, allowed are 0 to 2"),
+    (taps_program({"func": 2, "acc_init": 1}), FIELD,
+     "instruction 2 (TAPS): acc_init of a PRODUCT is 1, allowed are 0 to 0"),
+    (taps_program({"func": 2, "acc_keep": 1}), FIELD,
+     "instruction 2 (TAPS): acc_keep of a PRODUCT is 1, allowed are 0 to 0"),
+    (taps_program({"func": 2}, record={"bias": -1}), FIELD,
+     "instruction 2 (TAPS): bias of a PRODUCT of channel record 0 is -1, allowed are 0 to 0"),
+    (taps_program({"curve": 1}), FIELD,
+     "instruction 2 (TAPS): curve is 1, but no CURVE comes before"),
+    (program(Opcode.CURVE), Error.STREAM_RANGE,
+     "instruction 0 (CURVE): stream_addr is 16 and the stream has 32 words, but the program has "
+     "16"),
     (taps_program({"clamp_lo": 5, "clamp_hi": 4}), FIELD,
      "instruction 2 (TAPS): clamp_lo is 5, allowed is at most clamp_hi, 4"),
     (taps_program({"table_entries": 15}), Error.TABLE_RANGE,
@@ -172,6 +185,8 @@ def test_bad_programs_are_refused(kind, words, code, text, request):
     taps_program(record={"src_base": 1008}),  # the last vectors that lie inside
     taps_program(record={"out_channel": 59}, taps={"out_channel_step": 2}),
     taps_program({"acc_keep": 1, "acc_base": 14}),
+    taps_program({"func": 2}),  # PRODUCT
+    copy_program().add(Opcode.CURVE, np.zeros(isa.CURVE_WORDS, np.uint64)).words(),
     taps_program(record={"num_codes": 0, "list_words": 0},
                  stream=stream(0, num_codes=0, list_words=0)),
 ])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 from ..errors import CompileError
 from ..graph import FixedPoint
 from . import floatgraph as fg
+from .curves import choose_front, is_nonnegative
 from .execute import per_channel, run
 from .quantize import choose_type
 from .samples import holds_bytes
@@ -46,6 +48,10 @@ def _is_nonnegative(graph, root, node: fg.Node, before: list[bool], inputs) -> b
         return all(before) and op.clamp[1] >= 0
     if isinstance(op, fg.Leaky):
         return before[0] and op.clamp[1] >= 0
+    if isinstance(op, fg.Curve):
+        return is_nonnegative(op.function, before[0]) and op.clamp[1] >= 0
+    if isinstance(op, fg.Product):
+        return all(before) and op.clamp[1] >= 0
     if isinstance(op, fg.Sum):
         return all(before) and min(op.coefficients) >= 0
     if isinstance(op, fg.Affine) and before[0]:
@@ -68,7 +74,7 @@ def shared_types(graph: fg.FloatGraph) -> dict[str, str]:
             while graph.only_user(name, users) and isinstance(graph.nodes[name].op, KEEPS_TYPE):
                 name = graph.nodes[name].inputs[0]
             if graph.only_user(name, users) and not isinstance(
-                graph.nodes[name].op, (fg.Input, *KEEPS_TYPE)
+                graph.nodes[name].op, (fg.Input, fg.Product, *KEEPS_TYPE)
             ):
                 shared[name] = shared.get(node.name, node.name)
     return shared
@@ -81,7 +87,49 @@ def settle_types(graph: fg.FloatGraph, types: dict[str, FixedPoint]) -> dict[str
     for node in graph.nodes.values():
         if isinstance(node.op, KEEPS_TYPE):
             types[node.name] = types[node.inputs[0]]
+        elif isinstance(node.op, fg.Product):
+            first, second = (types[name] for name in node.inputs)
+            types[node.name] = product_type(types[node.name], first, second)
     return types
+
+
+def product_type(wanted: FixedPoint, first: FixedPoint, second: FixedPoint) -> FixedPoint:
+    """The type of a product: one fraction bit less than both operands together at most.
+
+    Finer would be of no use, and the shift of the hardware is 1 to 31.
+    """
+    exact = first.frac + second.frac
+    return replace(wanted, frac=max(exact - 31, min(exact - 1, wanted.frac)))
+
+
+def fronts(graph: fg.FloatGraph) -> dict[str, fg.Curve]:
+    """Nodes whose values nobody reads but one Curve, and that Curve.
+
+    Their type is the one in front of its table. Between the two may be nodes that keep their
+    input's type.
+    """
+    users, found = graph.users(), {}
+    for node in graph.nodes.values():
+        if not isinstance(node.op, fg.Curve):
+            continue
+        name = node.inputs[0]
+        while graph.only_user(name, users) and isinstance(graph.nodes[name].op, KEEPS_TYPE):
+            name = graph.nodes[name].inputs[0]
+        if graph.only_user(name, users) and not isinstance(
+            graph.nodes[name].op, (fg.Input, *KEEPS_TYPE)
+        ):
+            found[name] = node.op
+    return found
+
+
+def type_for(
+    name: str, values: torch.Tensor, bits: int, nonnegative: bool, in_front: dict[str, fg.Curve]
+) -> FixedPoint:
+    """The type of a stored tensor, or of one in front of a table (see :func:`fronts`)."""
+    if name not in in_front:
+        return choose_type(values, bits, nonnegative)
+    curve = in_front[name]
+    return choose_front(values, bits, nonnegative, curve.function, curve.clamp)
 
 
 def byte_type(bits: int) -> FixedPoint:
@@ -107,6 +155,7 @@ def choose_types(
     """
     nonnegative = nonnegative_nodes(graph, root, [bool((s >= 0).all()) for s in samples])
     types: dict[str, FixedPoint] = {}
+    in_front = fronts(graph)
 
     def observe(node: fg.Node, value: torch.Tensor) -> torch.Tensor:
         if not math.isfinite(float(value.abs().max())):
@@ -119,7 +168,9 @@ def choose_types(
         elif isinstance(node.op, fg.Input) and holds_bytes(samples[node.op.index]):
             types[node.name] = byte_type(bits)
         else:
-            types[node.name] = choose_type(value, bits, nonnegative[node.name])
+            types[node.name] = type_for(
+                node.name, value, bits, nonnegative[node.name], in_front
+            )
         return value
 
     with torch.no_grad(), torch.autocast("cpu", enabled=False):

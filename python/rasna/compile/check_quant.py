@@ -45,7 +45,13 @@ def _requant_complaint(requant: qg.Requant, type: qg.FixedPoint) -> str:
         values = getattr(requant, name)
         if values.min() < lo or values.max() > hi:
             return f"{name} is {values.min()} to {values.max()}, {lo} to {hi} is allowed"
-    if not type.lo <= requant.lo <= requant.hi <= type.hi:
+    if requant.curve is not None:
+        if not -128 <= requant.lo <= requant.hi <= min(255, requant.lo + 255):
+            return f"the clamp {requant.lo} to {requant.hi} in front of a curve is not one of bytes"
+        values = requant.curve.values
+        if values.shape != (256,) or not type.lo <= values.min() <= values.max() <= type.hi:
+            return f"the curve {requant.curve.name} does not fit the type {type}"
+    elif not type.lo <= requant.lo <= requant.hi <= type.hi:
         return f"the clamp {requant.lo} to {requant.hi} does not fit the type {type}"
     return ""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.nn.functional as F
 
+from . import curves
 from . import floatgraph as fg
 
 Observe = Callable[[fg.Node, torch.Tensor], torch.Tensor]
@@ -190,6 +191,10 @@ def run_node(
         y = F.pixel_unshuffle(x, op.factor)
     elif isinstance(op, fg.Leaky):
         y = leaky(root, x, op)
+    elif isinstance(op, fg.Curve):
+        y = curves.apply(op.function, x)
+    elif isinstance(op, fg.Product):
+        y = x * inputs[1]
     elif isinstance(op, fg.Reshape):
         y = x.reshape(x.shape[0], *node.shape)
     elif isinstance(op, (fg.Clamp, fg.Dropout)):

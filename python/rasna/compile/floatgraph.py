@@ -235,6 +235,21 @@ class Leaky:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """A function of every element (:mod:`rasna.compile.curves`), then the ``clamp``."""
+
+    function: tuple
+    clamp: tuple[float, float] = UNBOUNDED
+
+
+@dataclass(frozen=True)
+class Product:
+    """inputs[0] * inputs[1], then the ``clamp``; one of shape (C, 1, 1) is broadcast."""
+
+    clamp: tuple[float, float] = UNBOUNDED
+
+
+@dataclass(frozen=True)
 class Reshape:
     """The same elements in the same (NCHW) order under the node's shape."""
 
@@ -254,7 +269,7 @@ class Opaque:
 
 FloatOp = (
     Input | Conv | Linear | Affine | Sum | Clamp | MaxPool | AvgPool | Concat | Select | Unshuffle
-    | Leaky | Reshape | Dropout | Opaque
+    | Leaky | Curve | Product | Reshape | Dropout | Opaque
 )
 
 

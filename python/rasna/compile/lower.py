@@ -18,6 +18,7 @@ from .. import graph as qg
 from ..graph import FixedPoint, Padding, QuantGraph, Tensor
 from . import floatgraph as fg
 from . import lower_moves as moves
+from . import lower_pointwise as pointwise
 from .execute import layer_parameters, per_channel
 from .problems import Problems, Refusal
 from .quantize import clamp_limits
@@ -96,6 +97,8 @@ class _Lowering:
             fg.Select: partial(moves.select, self),
             fg.Unshuffle: partial(moves.unshuffle, self),
             fg.Leaky: partial(moves.leaky, self),
+            fg.Curve: partial(pointwise.curve, self),
+            fg.Product: partial(pointwise.product, self),
         }
         handlers[type(node.op)](node)
 

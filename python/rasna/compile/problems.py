@@ -13,7 +13,6 @@ OUTSIDE = "end the compiled model before it and apply it in PyTorch"
 
 AT_INPUT = "apply it to the input in PyTorch and compile what follows"
 
-_RELU = "use nn.ReLU() or nn.ReLU6() in its place and fine-tune"
 _NORM = "use nn.BatchNorm2d, whose running statistics are constants, and train it again"
 _DTYPE = "leave it out: the compiler chooses the types of all tensors"
 _PADDING = "use the padding argument of the convolution"
@@ -21,14 +20,7 @@ _NUMBER = "keep the computation on tensors"
 
 # Remedies by lower-case name of a function, method or module. Other names: OUTSIDE.
 _REMEDIES: dict[str, str] = {
-    **dict.fromkeys(
-        ("gelu", "silu", "mish", "elu", "selu", "celu", "softplus", "glu", "hardshrink"), _RELU
-    ),
-    "hardswish": f"it multiplies two computed values; {_RELU}",
-    "rrelu": "use nn.LeakyReLU((lower + upper) / 2), which it is in eval",
-    "softshrink": "use F.relu(x - lambd) - F.relu(-x - lambd)",
-    "abs": "use F.relu(x) + F.relu(-x)",
-    "absolute": "use F.relu(x) + F.relu(-x)",
+    "glu": "use a * torch.sigmoid(b) of the halves a, b = x.chunk(2, 1)",
     "maximum": "use y + F.relu(x - y)",
     "minimum": "use y - F.relu(y - x)",
     "max": "use F.adaptive_max_pool2d(x, 1) for the largest value of every map, or "
@@ -38,7 +30,6 @@ _REMEDIES: dict[str, str] = {
     "amax": "use F.adaptive_max_pool2d(x, 1), the largest value of every map",
     "amin": "use -F.adaptive_max_pool2d(-x, 1), the smallest value of every map",
     "sum": "use x.mean((2, 3)) times the number of pixels",
-    "square": "it multiplies two computed values; " + OUTSIDE,
     "select": "use x[:, 2] for channel 2 and so on",
     "unbind": "use x[:, 0], x[:, 1] and so on",
     "roll": "use torch.cat([x[:, -1:], x[:, :-1]], 1) to roll the channels by 1",

@@ -46,7 +46,7 @@ def choose_type(values: torch.Tensor, bits: int, nonnegative: bool) -> FixedPoin
     signed = not nonnegative
     type = FixedPoint(bits, 0, signed)
     values = values.detach().reshape(-1).float()
-    coarse = _coarse_frac(values, type)
+    coarse = coarse_frac(values, type)
     if coarse is None:
         return FixedPoint(bits, bits - 1 if signed else bits, signed)
     errors = _squared_errors(values, coarse, type)
@@ -58,7 +58,7 @@ def _limit_frac(frac: int) -> int:
     return max(-FRAC_LIMIT, min(FRAC_LIMIT, frac))
 
 
-def _coarse_frac(values: torch.Tensor, type: FixedPoint) -> int | None:
+def coarse_frac(values: torch.Tensor, type: FixedPoint) -> int | None:
     """The most fraction bits with which no value clips; None if all values are zero."""
     lo, hi = (float(v) for v in torch.aminmax(values))
     largest = max(hi / (type.hi + 0.5), lo / (type.lo - 0.5) if type.signed else 0.0)

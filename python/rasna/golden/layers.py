@@ -16,6 +16,7 @@ from ..graph import (
     Conv,
     FixedPoint,
     MaxPool,
+    Product,
     QuantGraph,
     Requant,
     Select,
@@ -126,8 +127,12 @@ def requantize(name: str, acc: np.ndarray, requant: Requant, index: np.ndarray) 
     shift = np.asarray(requant.shift).astype(np.int64)[index]
     limit = 1 << (requant.ib - 1)
     t = np.clip(acc >> pre_shift, -limit, limit - 1)
-    one = np.int64(1)
-    return np.clip((t * multiplier + (one << (shift - 1))) >> shift, requant.lo, requant.hi)
+    return _round(t * multiplier, shift, requant)
+
+
+def _round(product: np.ndarray, shift: np.ndarray, requant: Requant) -> np.ndarray:
+    y = np.clip((product + (np.int64(1) << (shift - 1))) >> shift, requant.lo, requant.hi)
+    return y if requant.curve is None else requant.curve.values.astype(np.int64)[y & 0xFF]
 
 
 def _by_channel(num_channels: int) -> np.ndarray:
@@ -184,15 +189,28 @@ def _sum(op: Sum, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarray:
             f"{op.name}: {len(inputs)} inputs need as many coefficients, "
             f"{len(op.coefficients)} were given"
         )
+    _check_operands(op, inputs, tensor)
     acc = np.zeros(tensor.shape, np.int64)
     for coefficient, x in zip(op.coefficients, inputs, strict=True):
+        acc += coefficient * x
+    acc += np.asarray(op.bias).astype(np.int64)[:, None, None]
+    return requantize(op.name, acc, op.requant, _by_channel(tensor.shape[0]))
+
+
+def _check_operands(op: Sum, inputs: list[np.ndarray], tensor: Tensor) -> None:
+    for x in inputs:
         if x.shape not in (tensor.shape, (tensor.shape[0], 1, 1)):
             raise RasnaValueError(
                 f"{op.name}: an input of shape {x.shape} does not fit {tensor.shape}"
             )
-        acc += coefficient * x
-    acc += np.asarray(op.bias).astype(np.int64)[:, None, None]
-    return requantize(op.name, acc, op.requant, _by_channel(tensor.shape[0]))
+
+
+def _product(op: Product, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarray:
+    if len(inputs) != 2:
+        raise RasnaValueError(f"{op.name}: a product has 2 inputs, {len(inputs)} were given")
+    _check_operands(op, inputs, tensor)
+    shift = np.asarray(op.requant.shift).astype(np.int64)[_by_channel(tensor.shape[0])]
+    return _round(np.broadcast_to(inputs[0] * inputs[1], tensor.shape), shift, op.requant)
 
 
 def _max_pool(op: MaxPool, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarray:
@@ -246,6 +264,7 @@ def _select(op: Select, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarray:
 _COMPUTE: dict[type, Any] = {
     Conv: _conv,
     Sum: _sum,
+    Product: _product,
     MaxPool: _max_pool,
     AvgPool: _avg_pool,
     Select: _select,

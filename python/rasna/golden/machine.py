@@ -217,6 +217,11 @@ def _execute_table(state: State, fields: dict[str, int]) -> None:
     state.table_written[:count] = True
 
 
+def _execute_curve(state: State, fields: dict[str, int]) -> None:
+    words = state.stream(fields["stream_addr"], isa.CURVE_WORDS, "stream_addr")
+    state.curve = np.ascontiguousarray(words, "<u8").view(np.uint8)
+
+
 def _execute_move(state: State, fields: dict[str, int]) -> None:
     """All reads see the memory as it was before: reading a written byte is refused."""
     state.num_stripes(fields)
@@ -310,4 +315,5 @@ _EXECUTE = {
     isa.Opcode.TABLE: _execute_table,
     isa.Opcode.TAPS: execute_taps,
     isa.Opcode.MOVE: _execute_move,
+    isa.Opcode.CURVE: _execute_curve,
 }

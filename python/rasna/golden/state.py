@@ -31,6 +31,7 @@ class State:
     written: bool (L, map_bytes); stripes: int8 (L, map_words), log2 or -1.
     acc: int64 (L, acc_tiles, 8); acc_status: uint8, same shape.
     table: int64 columns by name; table_written: bool (table_entries,).
+    curve: uint8 (256,), or None before the first CURVE.
     segments: uint64 arrays by isa.Segment; segment_written: bool arrays.
     """
 
@@ -53,6 +54,7 @@ class State:
         empty = np.zeros((target.table_entries, 1), np.uint64)
         self.table = unpack_arrays(isa.TABLE_ENTRY, empty)
         self.table_written = np.zeros(target.table_entries, bool)
+        self.curve: np.ndarray | None = None
         self.segments = {
             isa.Segment.PROGRAM: program,
             isa.Segment.INPUT: inputs,

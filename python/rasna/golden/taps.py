@@ -45,7 +45,7 @@ def execute_taps(state: State, fields: dict[str, int]) -> None:
             state.acc_status[owned, tiles] = status
         else:
             _refuse_poison(state, fields, status, n)
-            words[n] = _requantize(fields, record, acc).reshape(shape[1:])
+            words[n] = _requantize(state, fields, record, acc).reshape(shape[1:])
     state.write_words(places, words.ravel(), fields)
 
 
@@ -61,6 +61,13 @@ def _check_fields(state: State, fields: dict[str, int]) -> None:
     if fields["circular_rows"]:
         state.check_counts(fields, "out_height")
     state.check_split(fields)
+    state.check_field(fields, "func", 0, max(isa.Func))
+    if fields["func"] == isa.Func.PRODUCT:
+        for name in ("acc_init", "acc_keep"):
+            if fields[name]:
+                raise state.fail(name, "must be 0 with PRODUCT, is 1", isa.Error.BAD_FIELD)
+    if fields["curve"] and state.curve is None:
+        raise state.fail("curve", "no CURVE was loaded before", isa.Error.BAD_FIELD)
     if fields["clamp_lo"] > fields["clamp_hi"]:
         raise state.fail(
             "clamp_lo",
@@ -155,6 +162,10 @@ def _check_record(state: State, fields, record: dict[str, int], n: int, rows: li
             raise _stream_error(
                 state, n, name, f"must be {lo} to {hi}, is {record[name]}", isa.Error.BAD_FIELD
             )
+    if fields["func"] == isa.Func.PRODUCT and record["bias"]:
+        raise _stream_error(
+            state, n, "bias", f"must be 0 with PRODUCT, is {record['bias']}", isa.Error.BAD_FIELD
+        )
     exact = -(-record["num_codes"] // codes_per_word(fields["encoding"]))
     if n and fields["list_shared"]:
         exact = 0
@@ -248,7 +259,7 @@ def _accumulate(state: State, fields, record, taps: _Taps, vectors, owned: slice
             bad = np.where(mask & (values < 0), -values, 0).max(axis=2).astype(np.uint8)
             status = np.where(status == OK, bad, status)
         values = _as_numbers(values, state.table["is_signed"][entry].astype(bool))
-        if fields["func"] == isa.Func.MAC:
+        if fields["func"] != isa.Func.MAX:
             acc += _dot(taps.weight[part], values, mask)
         else:
             values = np.where(mask, values.astype(np.int32), _INT32.min)
@@ -297,16 +308,29 @@ def _refuse_poison(state: State, fields, status: np.ndarray, n: int) -> None:
         )
 
 
-def _requantize(fields, record: dict[str, int], acc: np.ndarray) -> np.ndarray:
-    """Words uint64 (stripes, tiles) of accumulators int64 (stripes, tiles, 8)."""
+def _factors(fields, record: dict[str, int], acc: np.ndarray):
+    """What is multiplied: two int64 arrays or numbers that broadcast with ``acc``."""
+    if fields["func"] == isa.Func.PRODUCT:
+        half = 1 << (isa.PRODUCT_BITS - 1)
+        first = (acc + half) % (2 * half) - half
+        second = (acc - first) >> isa.PRODUCT_BITS
+        return first, (second + half) % (2 * half) - half
     limit = 1 << (fields["ib"] - 1)
-    t = np.clip(acc >> record["pre_shift"], -limit, limit - 1)
+    return np.clip(acc >> record["pre_shift"], -limit, limit - 1), record["multiplier"]
+
+
+def _requantize(state: State, fields, record: dict[str, int], acc: np.ndarray) -> np.ndarray:
+    """Words uint64 (stripes, tiles) of accumulators int64 (stripes, tiles, 8)."""
+    t, multiplier = _factors(fields, record, acc)
     shift = record["shift"]
     v = np.clip(
-        (t * record["multiplier"] + (1 << (shift - 1))) >> shift,
+        (t * multiplier + (1 << (shift - 1))) >> shift,
         fields["clamp_lo"], fields["clamp_hi"],
     )
     lanes = (v & 0xFF).astype(np.uint8)
+    if fields["curve"]:
+        assert state.curve is not None  # _check_fields
+        lanes = state.curve[lanes]
     last = np.arange(lanes.shape[1]) % fields["tile_words"] == fields["tile_words"] - 1
     lanes[:, last, fields["last_lanes"] :] = fields["fill"]
     return np.ascontiguousarray(lanes).view("<u8")[..., 0]

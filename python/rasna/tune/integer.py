@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..graph import (
     FixedPoint,
     MaxPool,
     Padding,
+    Product,
     QuantGraph,
     Requant,
     Select,
@@ -67,7 +69,15 @@ def requantize(acc: torch.Tensor, rq: Requant, index: torch.Tensor | None = None
     limit = 1 << (rq.ib - 1)
     t = (acc >> entries(rq.pre_shift)).clamp_(-limit, limit - 1)
     t.mul_(entries(rq.multiplier)).add_(half)
-    return (t >> shift).clamp_(rq.lo, rq.hi).to(STORE)
+    return _finish(t >> shift, rq)
+
+
+def _finish(y: torch.Tensor, rq: Requant) -> torch.Tensor:
+    """Clamp and curve."""
+    y = y.clamp_(rq.lo, rq.hi)
+    if rq.curve is None:
+        return y.to(STORE)
+    return torch.as_tensor(rq.curve.values, device=y.device)[y & 0xFF]
 
 
 def _pad(x: torch.Tensor, p: Padding, mode: str) -> torch.Tensor:
@@ -119,6 +129,13 @@ def _sum(op: Sum, *xs: torch.Tensor) -> torch.Tensor:
     return requantize(acc, op.requant)
 
 
+def _product(op: Product, x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    shift = torch.as_tensor(np.asarray(op.requant.shift, np.int64), device=x.device)
+    shift = shift.view(1, -1, 1, 1)
+    half = torch.ones_like(shift) << (shift - 1)
+    return _finish((x.to(torch.int64) * g.to(torch.int64) + half) >> shift, op.requant)
+
+
 def _max_pool(op: MaxPool, x: torch.Tensor) -> torch.Tensor:
     p, need = op.padding, []
     for axis in (0, 1):
@@ -145,7 +162,9 @@ def _avg_pool(op: AvgPool, x: torch.Tensor) -> torch.Tensor:
 def _entry(rq: Requant, k: int) -> Requant:
     """The requantisation of entry k alone."""
     one = slice(k, k + 1)
-    return Requant(rq.pre_shift[one], rq.multiplier[one], rq.shift[one], rq.lo, rq.hi, rq.ib)
+    return replace(
+        rq, pre_shift=rq.pre_shift[one], multiplier=rq.multiplier[one], shift=rq.shift[one]
+    )
 
 
 def _select(op: Select, *xs: torch.Tensor) -> torch.Tensor:
@@ -161,6 +180,7 @@ def _select(op: Select, *xs: torch.Tensor) -> torch.Tensor:
 _EVALUATE: dict[type, Callable[..., torch.Tensor]] = {
     Conv: _conv,
     Sum: _sum,
+    Product: _product,
     MaxPool: _max_pool,
     AvgPool: _avg_pool,
     Select: _select,

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from ..compile import floatgraph as fg
-from ..compile.calibrate import nonnegative_nodes
-from ..compile.quantize import choose_type, choose_weight_scale, clamp_limits, weight_limit
+from ..compile.calibrate import fronts, nonnegative_nodes, product_type, type_for
+from ..compile.quantize import choose_weight_scale, clamp_limits, weight_limit
 from ..graph import FixedPoint
 from .settings import Settings
 
@@ -55,6 +55,8 @@ class Observers:
         self._scales: dict[str, Scale] = {}
         self._weight_scales: dict[str, torch.Tensor] = {}
         self._nonnegative: dict[str, bool] = {}
+        self._fronts: dict[str, fg.Curve] = {}
+        self._inputs: dict[str, list[str]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: self.__dict__[k] for k in ("settings", "types", "nonnegative_inputs")}
@@ -76,6 +78,8 @@ class Observers:
                 positive = bool((x >= 0).all())
                 self.nonnegative_inputs[i] = positive and self.nonnegative_inputs.get(i, True)
             known = [self.nonnegative_inputs[i] for i in range(len(inputs))]
+            self._fronts = fronts(graph)
+            self._inputs = {n.name: n.inputs for n in graph.nodes.values()}
             with torch.no_grad():
                 self._nonnegative = nonnegative_nodes(graph, root, known)
         self.steps += 1
@@ -97,10 +101,22 @@ class Observers:
         if seen or kind is None:
             known = torch.cat(list(seen)) if seen else torch.zeros(1)
             nonnegative = self._nonnegative.get(node.name, False)
-            kind = choose_type(known, self.settings.ab, nonnegative)
+            kind = type_for(node.name, known, self.settings.ab, nonnegative, self._fronts)
+        if isinstance(node.op, fg.Product):
+            kind = self._product_type(node, kind)
         self.types[node.name] = kind
         lo, hi = clamp_limits(kind, clamp)
         return 2.0**kind.frac, lo, hi
+
+    def _product_type(self, node: fg.Node, kind: FixedPoint) -> FixedPoint:
+        """What the compiler makes of the type of a product: it depends on those of its operands."""
+        operands = []
+        for name in node.inputs:
+            while name not in self.types and self._inputs.get(name):
+                name = self._inputs[name][0]  # what keeps its input's type
+            if name in self.types:
+                operands.append(self.types[name])
+        return product_type(kind, *operands) if len(operands) == 2 else kind
 
     def weight(self, node: fg.Node, weight: torch.Tensor) -> tuple[torch.Tensor, int]:
         """(integers per unit of the weight, largest integer) of a Conv or Linear.

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ..compile import execute
+from ..compile import curves, execute
 from ..compile import floatgraph as fg
 from ..compile.calibrate import byte_type, shared_types
 from .circular import circular_pad
@@ -86,6 +86,8 @@ class TrainingGraph:
             fg.Dropout: self._dropout,
             fg.Concat: self._concat,
             fg.Leaky: self._leaky,
+            fg.Curve: self._curve,
+            fg.Product: self._product,
         }
         return functions.get(type(node.op), self._keep_type)
 
@@ -161,6 +163,12 @@ class TrainingGraph:
 
     def _leaky(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
         return self._store(node, execute.leaky(self.root, x, node.op))
+
+    def _curve(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
+        return self._store(node, curves.apply(node.op.function, x))
+
+    def _product(self, node: fg.Node, x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+        return self._store(node, x * g)
 
     def _sum(self, node: fg.Node, *xs: torch.Tensor) -> torch.Tensor:
         op: Any = node.op

@@ -187,7 +187,7 @@ class AverageLowering:
     def _requant(self, part: Part, count: int) -> Requant:
         r, k = self.op.requant, part.kind
         full = [np.full(count, a[k], np.int32) for a in (r.pre_shift, r.multiplier, r.shift)]
-        return Requant(*full, r.lo, r.hi, r.ib)
+        return Requant(*full, r.lo, r.hi, r.ib, r.curve)
 
     def _merge(self, i: int, out: Region, work: Region) -> None:
         """Put the lanes of the temporary words together to the words of output row i."""

@@ -268,7 +268,7 @@ class Builder:
             outputs = self._join_hosts(op.output, number)
         if outputs or live.last_use > number:
             mapping = self._emit(number, op, outputs)
-            self._record(op.name, type(op).__name__, op.inputs, op.output, start, mapping, op)
+            self._record(op.name, _operation(op), op.inputs, op.output, start, mapping, op)
         for name in self._held_by(op.inputs):
             if self.live[name].last_use == number:
                 self._drop(name)
@@ -578,3 +578,9 @@ def _build(graph: QuantGraph, target: Target, copies: bool = False) -> tuple[Bui
             return builder, builder.build()
         except SplitSpilled as spilled:
             plain |= {spilled.name}
+
+
+def _operation(op: AnyOp) -> str:
+    """What the listing calls it: ``Conv``, or ``Conv + silu`` with a curve behind it."""
+    curve = getattr(getattr(op, "requant", None), "curve", None)
+    return type(op).__name__ + (f" + {curve.name}" if curve is not None else "")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rasna.isa import Opcode
+from rasna.isa import Opcode, writes_map
 from rasna.targets import Target
 
 UNKNOWN = -1
@@ -70,6 +70,8 @@ class MapContents:
                 np.arange(fields["num_words"]) * fields["out_word_step"],
             )
             self.byte[:, words] = UNKNOWN
+        elif writes_map(opcode) and opcode != Opcode.TAPS:
+            self.byte[:] = UNKNOWN
 
     def _fill(self, f: Mapping[str, int]) -> None:
         blocks = np.arange(f["num_blocks"]) * f["block_step"]

@@ -1,8 +1,8 @@
 """Collects instructions and their streams and lays out the program image.
 
 An instruction is kept as (opcode, fields) until the end, since stream addresses follow
-the instructions. Equal streams are stored once; a TABLE that would load what the table
-already holds is left out.
+the instructions. Equal streams are stored once; a TABLE or CURVE that would load what is loaded
+already is left out.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Emitter:
         self._stream_words = 0
         self._stream_at: dict[bytes, int] = {}
         self._table: bytes | None = None
+        self._curve: bytes | None = None
         self._written: list[int] = []  # out_offset of the table entries with which MOVE writes
         self.contents = MapContents(target)
 
@@ -69,6 +70,13 @@ class Emitter:
         self._table = words.tobytes()
         self._written = [e.get("out_offset", 0) for e in entries if e.get("last", 0)]
         self.add(Opcode.TABLE, words, num_entries=len(entries))
+
+    def curve(self, values: np.ndarray) -> None:
+        """Load the curve, integers (256,), unless it is the one that is loaded already."""
+        words = (values & 0xFF).astype(np.uint8).view("<u8").astype(np.uint64)
+        if words.tobytes() != self._curve:
+            self._curve = words.tobytes()
+            self.add(Opcode.CURVE, words)
 
     def image(self) -> np.ndarray:
         """The program image: instructions, END, streams; uint64."""

@@ -261,7 +261,7 @@ class SelectLowering:
     def _requant(self, number: int, count: int) -> Requant:
         r = self.op.requant
         full = [np.full(count, a[number], np.int32) for a in (r.pre_shift, r.multiplier, r.shift)]
-        return Requant(*full, r.lo, r.hi, r.ib)
+        return Requant(*full, r.lo, r.hi, r.ib, r.curve)
 
     def _destination(self, out: Region, phase: int) -> dict[str, int]:
         """Rows phase, phase + RH, … of ``out`` as a tensor of its own: its rows lie RH apart."""

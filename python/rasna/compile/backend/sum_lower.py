@@ -1,4 +1,4 @@
-"""Lowers element-wise sums: every operand lies in the same geometry, a tap reads each.
+"""Lowers element-wise sums and products: every operand lies in the same geometry, a tap reads each.
 
 A coefficient beyond +-127 becomes several taps at the same place. An operand of one pixel
 per channel is spread over a whole map first.
@@ -6,12 +6,14 @@ per channel is spread over a whole map first.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rasna import isa
 from rasna.errors import CompileError
-from rasna.graph import Sum, Tensor
-from rasna.isa import Opcode
+from rasna.graph import Product, Sum, Tensor
+from rasna.isa import Func, Opcode
 
 from .emitter import Emitter
 from .geometry import Geometry, Region, ceil_div, plain_slot
@@ -164,8 +166,9 @@ class SumLowering:
                 weights.append(weight)
         outputs = np.arange(channel, channel + count)
         r = self.op.requant
-        requant = type(r)(
-            r.pre_shift[outputs], r.multiplier[outputs], r.shift[outputs], r.lo, r.hi, r.ib
+        requant = replace(
+            r, pre_shift=r.pre_shift[outputs], multiplier=r.multiplier[outputs],
+            shift=r.shift[outputs],
         )
         src_base = origin + (outputs - channel) * g.channel_bytes
         records = Channels(outputs - out.first_channel, src_base, self.op.bias[outputs], requant)
@@ -176,6 +179,7 @@ class SumLowering:
         words = ceil_div(width, isa.WORD_BYTES)
         emit_taps(
             self.emitter, Table.single(entries), records, lists,
+            Func.PRODUCT if isinstance(self.op, Product) else Func.MAC,
             stripes_log2=g.stripes_log2, last_lanes=width - (words - 1) * isa.WORD_BYTES,
             fill=out.geometry.fill & 0xFF, tile_rows=g.rows, tile_words=words,
             src_row_step=g.row_bytes, src_word_step=isa.WORD_BYTES, row_limit=num_rows,

@@ -126,7 +126,9 @@ def emit_taps(
     func: Func = Func.MAC,
     **fields: int,
 ) -> None:
-    """Emit TABLE (if needed) and TAPS. ``fields``: tile, source, accumulator and destination.
+    """Emit TABLE and CURVE (if needed) and TAPS.
+
+    fields: tile, source, accumulator and destination.
 
     Channels are computed in the order given; accumulators that are kept belong to it.
     """
@@ -151,12 +153,16 @@ def emit_taps(
     )
     stream = encoding.join_stream(records, words, word_starts)
     emitter.table(table.entries)
+    curved = r.curve is not None and not fields.get("acc_keep")
+    if r.curve is not None and curved:
+        emitter.curve(r.curve.values)
     emitter.add(
         Opcode.TAPS,
         stream,
         channels.out_channel,
         func=int(func),
         drain_log2=drain_log2(fields, emitter.target),
+        curve=int(curved),
         list_shared=int(shared and count > 1),
         encoding=int(kind),
         ib=r.ib,

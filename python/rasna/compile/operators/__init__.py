@@ -11,6 +11,7 @@ from . import (  # noqa: F401
     arithmetic,
     channels,
     convolution,
+    curves,
     elementwise,
     joining,
     pooling,

@@ -9,6 +9,7 @@ import torch
 
 from .. import floatgraph as fg
 from ..problems import OUTSIDE, Refusal
+from .curves import add_curve
 from .registry import Value, describe, register
 
 
@@ -42,19 +43,21 @@ def _affine(ctx, x: Value, *steps: tuple[str, Any]) -> Value:
 
 def _sum(ctx, a: Value, b: Value, coefficient: float) -> Value:
     """a + coefficient * b, where one may be (C, 1, 1)."""
-    shapes = {a.shape, b.shape}
-    if len(shapes) == 2:
-        small, large = sorted(shapes, key=lambda s: torch.Size(s).numel())
-        single = (large[0], *[1] * (len(large) - 1))
-        broadcast = len(large) in (2, 3) and small == single
-        if not broadcast:
-            raise Refusal(
-                f"adding {describe(a.shape)} and {describe(b.shape)} is not supported",
-                "both need the same shape, or one (batch, channels, 1, 1)",
-            )
-    else:
-        large = a.shape
-    return ctx.add(fg.Sum((1.0, coefficient)), [a, b], large)
+    shape = _common_shape(a, b, "adding")
+    return ctx.add(fg.Sum((1.0, coefficient)), [a, b], shape)
+
+
+def _common_shape(a: Value, b: Value, doing: str) -> tuple[int, ...]:
+    """The shape of both, or that of one where the other is (C, 1, 1)."""
+    if a.shape == b.shape:
+        return a.shape
+    small, large = sorted((a.shape, b.shape), key=lambda s: torch.Size(s).numel())
+    if len(large) not in (2, 3) or small != (large[0], *[1] * (len(large) - 1)):
+        raise Refusal(
+            f"{doing} {describe(a.shape)} and {describe(b.shape)} is not supported",
+            "both need the same shape, or one (batch, channels, 1, 1)",
+        )
+    return large
 
 
 def _scaled(constant: Any, factor: float) -> Any:
@@ -106,19 +109,17 @@ def rsub(ctx, input, other, *, alpha=1):
     constants=True,
 )
 def mul(ctx, input, other, *, out=None):
-    """input * other, one of them constant."""
+    """input * other; two computed tensors of one shape, or one with a value per channel."""
     if isinstance(input, Value) and isinstance(other, Value):
-        raise Refusal(
-            "the product of two computed tensors is not supported",
-            f"multiply by constants only, or {OUTSIDE}",
-        )
+        shape = _common_shape(input, other, "multiplying")
+        return ctx.add(fg.Product(), [input, other], shape)
     x, constant = (input, other) if isinstance(input, Value) else (other, input)
     return _affine(ctx, x, ("mul", constant))
 
 
 @register(
     [operator.truediv, operator.itruediv, torch.div, torch.true_divide, torch.divide],
-    ["div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__"],
+    ["div", "div_", "divide", "true_divide", "__truediv__", "__rtruediv__", "__itruediv__"],
     constants=True,
 )
 def div(ctx, input, other, *, rounding_mode=None, out=None):
@@ -128,6 +129,8 @@ def div(ctx, input, other, *, rounding_mode=None, out=None):
             f"div with rounding_mode={rounding_mode!r} is not supported",
             f"divide without rounding, or {OUTSIDE}",
         )
+    if isinstance(other, Value) and not isinstance(input, Value):
+        return _affine(ctx, add_curve(ctx, other, "reciprocal"), ("mul", input))
     if isinstance(other, Value):
         raise Refusal(
             "division by a computed tensor is not supported",

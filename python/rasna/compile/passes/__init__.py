@@ -10,6 +10,7 @@ from .dead_code import remove_dead_code
 from .dropout import drop_dropout
 from .fold_affine import fold_affine
 from .fold_clamp import fold_clamp
+from .fuse_curves import fuse_curves
 from .hoist_clamp import hoist_clamp
 from .merge_affine import merge_affine
 from .merge_reshape import merge_reshape
@@ -24,6 +25,7 @@ PASSES: tuple[Pass, ...] = (
     sink_reshape,
     merge_reshape,
     merge_affine,
+    fuse_curves,
     hoist_clamp,
     fold_clamp,
     fold_affine,
@@ -43,6 +45,6 @@ def simplify(graph: FloatGraph, passes: Sequence[Pass] = PASSES) -> FloatGraph:
 
 
 __all__ = [
-    "PASSES", "Pass", "check", "drop_dropout", "fold_affine", "fold_clamp", "hoist_clamp",
-    "merge_affine", "merge_reshape", "remove_dead_code", "simplify", "sink_reshape",
+    "PASSES", "Pass", "check", "drop_dropout", "fold_affine", "fold_clamp", "fuse_curves",
+    "hoist_clamp", "merge_affine", "merge_reshape", "remove_dead_code", "simplify", "sink_reshape",
 ]  # fmt: skip

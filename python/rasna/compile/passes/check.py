@@ -6,7 +6,7 @@ import math
 
 from .. import floatgraph as fg
 
-_INPUTS = {fg.Input: 0, fg.Opaque: 0}  # all others but Sum and Concat have one
+_INPUTS = {fg.Input: 0, fg.Opaque: 0, fg.Product: 2}  # all others but Sum and Concat have one
 
 
 def check(graph: fg.FloatGraph, after: str) -> None:
@@ -60,15 +60,15 @@ def _shape_complaint(node: fg.Node, inputs: list[tuple[int, ...]]) -> str:
         wanted = tuple(n * f for n, f in zip(spatial, (rows, columns), strict=True))
         if shape[0] != count or (1, 1)[: 3 - len(shape)] + shape[1:] != wanted:
             return f"turns the shape {inputs[0]} into {shape}"
-    if isinstance(op, (fg.Affine, fg.Clamp, fg.Dropout, fg.Leaky)) and shape != inputs[0]:
+    if isinstance(op, (fg.Affine, fg.Clamp, fg.Curve, fg.Dropout, fg.Leaky)) and shape != inputs[0]:
         return f"turns the shape {inputs[0]} into {shape}"
     if isinstance(op, fg.Reshape) and math.prod(shape) != math.prod(inputs[0]):
         return f"turns the shape {inputs[0]} into {shape}"
-    if isinstance(op, fg.Sum):
+    if isinstance(op, (fg.Sum, fg.Product)):
         single = (shape[0], *[1] * (len(shape) - 1))
         bad = [i for i in inputs if i not in (shape, single)]
         if bad:
-            return f"adds the shape {bad[0]} to {shape}"
+            return f"combines the shape {bad[0]} to {shape}"
     if isinstance(op, (fg.Conv, fg.MaxPool, fg.AvgPool, fg.Unshuffle)):
         if len(inputs[0]) != 3 or len(shape) != 3:
             return f"turns the shape {inputs[0]} into {shape}"

@@ -4,9 +4,9 @@ relu(max_pool(conv(x))) equals max_pool(relu(conv(x))), and in the second form t
 result of the convolution is unsigned: one bit more for the same range.
 
 Matches: a Clamp behind a chain of MaxPool, Select, Unshuffle and Reshape nodes without other
-readers, in front of which is a Conv, Linear, Affine, Sum, AvgPool, Concat or Leaky without
-other readers. Does: puts the Clamp right behind the latter. A chain that starts at an input or
-at a value with several readers stays as it is.
+readers, in front of which is a Conv, Linear, Affine, Sum, AvgPool, Concat, Leaky, Curve or
+Product without other readers. Does: puts the Clamp right behind the latter. A chain that starts
+at an input or at a value with several readers stays as it is.
 """
 
 from __future__ import annotations
@@ -18,16 +18,20 @@ from ..floatgraph import (
     Clamp,
     Concat,
     Conv,
+    Curve,
     FloatGraph,
     Leaky,
     Linear,
     MaxPool,
     Node,
+    Product,
     Reshape,
     Select,
     Sum,
     Unshuffle,
 )
+
+_ABSORB = (Conv, Linear, Affine, Sum, AvgPool, Concat, Leaky, Curve, Product)
 
 
 def hoist_clamp(graph: FloatGraph) -> None:
@@ -44,7 +48,7 @@ def _producer(graph: FloatGraph, clamp: Node) -> Node | None:
     users = graph.users()
     current = graph.nodes[clamp.inputs[0]]
     while graph.only_user(current.name, users) is not None:
-        if isinstance(current.op, (Conv, Linear, Affine, Sum, AvgPool, Concat, Leaky)):
+        if isinstance(current.op, _ABSORB):
             return current
         moves = isinstance(current.op, Reshape) or (
             isinstance(current.op, (MaxPool, Select, Unshuffle)) and current.op.clamp == UNBOUNDED

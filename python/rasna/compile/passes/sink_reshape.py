@@ -3,19 +3,19 @@
 A Conv1d is a Conv between two Reshapes; the BatchNorm1d behind it can be folded only if it
 follows the Conv itself.
 
-Matches: a Clamp, Leaky or Dropout, or an Affine with the same channels, behind a Reshape without
-other readers. Does: swaps the two.
+Matches: a Clamp, Curve, Leaky or Dropout, or an Affine with the same channels, behind a Reshape
+without other readers. Does: swaps the two.
 """
 
 from __future__ import annotations
 
-from ..floatgraph import Affine, Clamp, Dropout, FloatGraph, Leaky, Node, Reshape
+from ..floatgraph import Affine, Clamp, Curve, Dropout, FloatGraph, Leaky, Node, Reshape
 
 
 def sink_reshape(graph: FloatGraph) -> None:
     """Swap Reshape nodes with element-wise readers."""
     for node in list(graph.nodes.values()):
-        if not isinstance(node.op, (Affine, Clamp, Leaky, Dropout)):
+        if not isinstance(node.op, (Affine, Clamp, Curve, Leaky, Dropout)):
             continue
         reshape = graph.nodes[node.inputs[0]]
         if not isinstance(reshape.op, Reshape):
