@@ -119,7 +119,7 @@ def tune(
 def compile(
     model: Any,
     *samples: Any,
-    channel_last: bool = True,
+    channel_last: bool | None = None,
     target: Any = "pynq-z2",
     until: Any = None,
 ) -> Program:
@@ -148,7 +148,7 @@ def compile(
 def check(
     model: Any,
     *samples: Any,
-    channel_last: bool = True,
+    channel_last: bool | None = None,
     target: Any = "pynq-z2",
     until: Any = None,
 ) -> Report:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .structure import Structure
+
 
 @dataclass(frozen=True)
 class FixedPoint:
@@ -198,12 +200,14 @@ class Port:
 class QuantGraph:
     """Operations in execution order; every tensor is written by one operation or is an input.
 
-    structure: how the outputs are nested: an int (index into ``outputs``), or
-    {"tuple": [...]}, {"list": [...]}, {"dict": {key: ...}} of the same.
+    structure: how the outputs are nested: an int (index into ``outputs``) or containers of the
+    same, see ``rasna.structure``. classes: the user's classes of the records in it, by
+    ``structure.record_key``, for results in the process of the model; no file holds them.
     """
 
     tensors: dict[str, Tensor]
     inputs: list[Port]
     outputs: list[Port]
     ops: list[AnyOp]
-    structure: int | dict = 0
+    structure: Structure = 0
+    classes: dict[tuple, type] = field(default_factory=dict)

@@ -239,7 +239,7 @@ WRONG_MANIFESTS = {
     "boolean_as_number": (_set("selfcheck_seed", True), "manifest: selfcheck_seed must be an "
                           "integer from 0 to 9223372036854775807, is True"),
     "structure": (_set("structure", {"tuple": [0, 1]}), "manifest: structure must be tuples, "
-                  "lists and dicts of numbers below 1, is {'tuple': [0, 1]}"),
+                  "lists, dicts and records of numbers below 1 and of null, is {'tuple': [0, 1]}"),
     "hash": (_set("config_hash", "xyz"), "manifest: config_hash must be 16 hexadecimal digits, "
              "is 'xyz'"),
     "no_inputs": (_set("inputs", []), "manifest: inputs must be a list that is not empty, is []"),
@@ -277,7 +277,7 @@ NEEDED = {
     "outputs": "a list of at most 4096 entries",
     "scratch_words": WORDS,
     "selfcheck_seed": f"an integer from 0 to {2**63 - 1}",
-    "structure": "tuples, lists and dicts of numbers below 1",
+    "structure": "tuples, lists, dicts and records of numbers below 1 and of null",
     "target": "a text",
 }
 

@@ -170,6 +170,9 @@ ACTIVATIONS = [
         "(x + 0).clip_(0, 1)", "(x + 0).clamp_min_(0)", "(x + 0).clamp_max_(1)",
         "torch.clamp_min_(x + 0, 0)", "torch.clamp_max_(x + 0, 1)", "x.clamp(1, 0.5)")],
     Case("clamp", "computed bounds", "torch.clamp(x, min=x.mean((2, 3), keepdim=True))"),
+    Case("minimum", "a constant", "torch.minimum(x, w)", parameters={"w": (1,)}),
+    Case("maximum", "constants per channel", "torch.maximum(w, x)", parameters={"w": (3, 1, 1)}),
+    Case("clamp", "bounds per channel", "torch.clamp(x, w, w + 1)", parameters={"w": (3, 1, 1)}),
     Case("LeakyReLU", "nn.LeakyReLU", "nn.LeakyReLU(0.1)"),
     Case("LeakyReLU", "F.leaky_relu", "F.leaky_relu(x, 0.25)"),
     Case("LeakyReLU", "in place", "F.leaky_relu_(x + 0)"),
@@ -299,7 +302,8 @@ ARITHMETIC = [
         "(x + 0).neg_()", "x.__neg__()", "+x", "torch.positive(x)", "x.positive()", "x ** 2",
         "x % 2")],
     *[Case(code.split("(")[0].replace("torch.", ""), code, code, TWO) for code in (
-        "torch.maximum(x, y)", "torch.minimum(x, y)", "torch.where(x > 0, x, y)",
+        "torch.maximum(x, y)", "torch.minimum(x, y)", "torch.fmax(x, y)", "torch.fmin(x, y)",
+        "x.maximum(y)", "x.minimum(y)", "x.fmax(y)", "x.fmin(y)", "torch.where(x > 0, x, y)",
         "torch.bmm(x[:, 0], y[:, 0].transpose(1, 2))")],
 ]  # fmt: skip
 

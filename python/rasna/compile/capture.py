@@ -16,13 +16,14 @@ from typing import Any
 import torch
 from torch import fx
 
+from ..structure import Structure, is_field, is_name, record_key, record_kind
 from . import floatgraph as fg
 from .context import REFERENCES, Context
-from .operators import BATCH, TAKES_CONSTANTS, Value, find_handler
-from .problems import Problem, Problems, Refusal, ended_before, remedy_for
+from .operators import BATCH, TAKES_CONSTANTS, Record, Value, find_handler
+from .problems import Problem, Problems, Refusal, ended_before, first_line, remedy_for
 from .report import result_name
 from .samples import was_moved
-from .trace import Trace, trace_all
+from .trace import Trace, call_module, trace_all
 from .until import Until, cut
 
 
@@ -246,7 +247,8 @@ class _Walker:
             step.problem = self._refused(refusal, node)
             known = self._opaque(node, real, step.problem)
         else:
-            step.is_tensor = any(isinstance(leaf, Value) for leaf in _leaves(known))
+            computed = any(isinstance(leaf, Value) for leaf in _leaves(known))
+            step.is_tensor = computed and not isinstance(known, Record)
         self.known[node.name], self.real[node.name] = known, real
         self._follow_inplace(node, versions)
 
@@ -312,17 +314,16 @@ class _Walker:
         target: Any = node.target
         try:
             if node.op == "call_module":
-                return self.root.get_submodule(target)(*args, **kwargs)
+                return call_module(self.root, target, args, kwargs)
             if node.op == "call_method":
                 return getattr(args[0], target)(*args[1:], **kwargs)
             return target(*args, **kwargs)
         except Exception as error:
             leaves = [*_leaves([args, kwargs])]
             shapes = [str(tuple(a.shape)) for a in leaves if isinstance(a, torch.Tensor)]
-            text = str(error).splitlines() or [type(error).__name__]
             raise _NotComputable(
                 f"PyTorch cannot compute this for inputs of the shapes {', '.join(shapes)} "
-                f"({text[0]})",
+                f"({first_line(error)})",
                 self._other_layout(node, leaves) or "check the samples and channel_last",
             ) from error
 
@@ -479,11 +480,27 @@ class _Walker:
                 "output", "the model returns no tensor that it computes", "return at least one"
             )
 
-    def _structure(self, known: Any) -> int | dict:
+    def _record(self, record: Record) -> Structure:
+        kind, name = str(record_kind(record.kind)), record.kind.__name__
+        if is_name(name) and all(is_field(kind, field) for field in record.fields):
+            self.context.graph.classes[record_key(kind, name, record.fields)] = record.kind
+            fields = {field: self._structure(item) for field, item in record.fields.items()}
+            return {kind: [name, fields]}
+        self._add(
+            "output", f"an output of the class {name} is not supported",
+            "give the class and its fields names that do not begin with underscores",
+        )  # fmt: skip
+        return 0
+
+    def _structure(self, known: Any) -> Structure:
         outputs = self.context.graph.outputs
         if isinstance(known, Value):
             outputs.append(known.name)
             return len(outputs) - 1
+        if known is None:
+            return None
+        if isinstance(known, Record):
+            return self._record(known)
         if isinstance(known, dict) and all(isinstance(key, str) for key in known):
             return {"dict": {key: self._structure(item) for key, item in known.items()}}
         if isinstance(known, (tuple, list)):
@@ -491,7 +508,10 @@ class _Walker:
             return {kind: [self._structure(item) for item in known]}
         what = f"an output that is {_describe(known)} is not supported"
         if not isinstance(known, _Missing):
-            self._add("output", what, "return computed tensors in tuples, lists or dicts only")
+            self._add(
+                "output", what,
+                "return computed tensors in tuples, lists, dicts, named tuples or dataclasses only",
+            )  # fmt: skip
         return 0
 
 
@@ -521,6 +541,8 @@ def _leaves(value: Any):
             yield from _leaves(item)
     elif isinstance(value, dict):
         yield from _leaves(list(value.values()))
+    elif isinstance(value, Record):
+        yield from _leaves(value.fields)
     elif isinstance(value, slice):
         yield from (value.start, value.stop, value.step)
     else:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from ..graph import Padding
+from ..structure import Structure
 
 UNBOUNDED = (-math.inf, math.inf)
 
@@ -273,13 +274,15 @@ class Node:
 class FloatGraph:
     """Nodes in execution order.
 
-    outputs: names of nodes; structure: how they are nested, as in ``rasna.graph.QuantGraph``.
+    outputs: names of nodes; structure, classes: how they are nested, as in
+    ``rasna.graph.QuantGraph``.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    structure: int | dict = 0
+    structure: Structure = 0
+    classes: dict[tuple, type] = field(default_factory=dict)
 
     def add(self, node: Node) -> str:
         """Append a node and return its name."""

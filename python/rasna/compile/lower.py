@@ -67,7 +67,7 @@ class _Lowering:
         self.types = types
         self.settings = settings
         self.problems = problems
-        self.quant = QuantGraph({}, [], [], [], graph.structure)
+        self.quant = QuantGraph({}, [], [], [], graph.structure, graph.classes)
         self.tensor_of: dict[str, str] = {}
         self.made: dict[tuple, str] = {}  # conversions that exist already
 

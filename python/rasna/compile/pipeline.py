@@ -11,6 +11,7 @@ import torch
 
 from ..errors import CompileError
 from ..graph import QuantGraph
+from ..structure import record_fields, record_kind
 from .calibrate import choose_types
 from .capture import capture, two_rows
 from .check_quant import check_quant
@@ -153,7 +154,11 @@ def _difference(plain: torch.nn.Module, name: str, found: str) -> str:
 
 
 def flatten_outputs(value: Any) -> list[torch.Tensor]:
-    """The tensors of nested tuples, lists and dicts, in order."""
+    """The tensors of nested tuples, lists, dicts and records, in order."""
+    if value is None:
+        return []
+    if record_kind(type(value)):
+        value = record_fields(value)
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):

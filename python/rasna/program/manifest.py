@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import RasnaFileError
 from ..graph import FixedPoint
+from ..structure import RECORDS, Structure, is_field, is_name
 from .ports import PortInfo
 from .program import Program
 
@@ -82,7 +83,8 @@ def program_from_manifest(
         raise read.error("output_words", f"{expected.size}, the size of expected.bin")
     return Program(
         target=read.text("target"), config_hash=config_hash, words=arrays["program.bin"],
-        inputs=inputs, outputs=outputs, structure=_read_structure(read, len(outputs)),
+        inputs=inputs, outputs=outputs,
+        structure=_StructureReader(read, len(outputs)).parse(manifest.get("structure")),
         channel_last=read.flag("channel_last"), layers=_read_layers(read),
         selfcheck_seed=read.integer("selfcheck_seed", 0, (1 << 63) - 1),
         selfcheck_expected=expected,
@@ -170,39 +172,68 @@ def _read_port(read: _Reader, offset: int) -> PortInfo:
     return port
 
 
-def _structure_to_json(node: int | dict) -> Any:
+def _structure_to_json(node: Structure) -> Any:
     """Dicts become lists of pairs: JSON would turn keys into texts and lose their order."""
     if not isinstance(node, dict):
-        return int(node)
-    ((kind, children),) = node.items()
+        return None if node is None else int(node)
+    ((kind, parts),) = node.items()
+    if kind in RECORDS:
+        name, fields = parts
+        return {kind: [name, _pairs_to_json(fields)]}
     if kind == "dict":
-        return {kind: [[key, _structure_to_json(child)] for key, child in children.items()]}
-    return {kind: [_structure_to_json(child) for child in children]}
+        return {kind: _pairs_to_json(parts)}
+    return {kind: [_structure_to_json(child) for child in parts]}
 
 
-def _read_structure(read: _Reader, num_outputs: int) -> int | dict:
-    needed = f"tuples, lists and dicts of numbers below {num_outputs}"
+def _pairs_to_json(parts: dict[str, Structure]) -> list[list]:
+    return [[key, _structure_to_json(child)] for key, child in parts.items()]
 
-    def parse(node: Any, depth: int) -> int | dict:
+
+class _StructureReader:
+    """The structure of the outputs, checked."""
+
+    def __init__(self, read: _Reader, num_outputs: int) -> None:
+        self.read, self.num_outputs = read, num_outputs
+
+    def _error(self) -> RasnaFileError:
+        return self.read.error(
+            "structure",
+            f"tuples, lists, dicts and records of numbers below {self.num_outputs} and of null",
+        )
+
+    def parse(self, node: Any, depth: int = 0) -> Structure:
         if depth > _MAX_NESTING:
-            raise read.error("structure", f"nested at most {_MAX_NESTING} deep")
-        if type(node) is int and 0 <= node < num_outputs:
+            raise self.read.error("structure", f"nested at most {_MAX_NESTING} deep")
+        if node is None and depth:
+            return None
+        if type(node) is int and 0 <= node < self.num_outputs:
             return node
         if not isinstance(node, dict) or len(node) != 1:
-            raise read.error("structure", needed)
-        ((kind, children),) = node.items()
-        if kind not in ("tuple", "list", "dict") or not isinstance(children, list):
-            raise read.error("structure", needed)
-        if kind != "dict":
-            return {kind: [parse(child, depth + 1) for child in children]}
-        pairs = all(
-            isinstance(p, list) and len(p) == 2 and isinstance(p[0], (str, int)) for p in children
+            raise self._error()
+        ((kind, parts),) = node.items()
+        if kind in RECORDS:
+            return {kind: self._record(kind, parts, depth)}
+        if kind not in ("tuple", "list", "dict") or not isinstance(parts, list):
+            raise self._error()
+        if kind == "dict":
+            return {kind: self._pairs(parts, depth)}
+        return {kind: [self.parse(child, depth + 1) for child in parts]}
+
+    def _record(self, kind: str, parts: Any, depth: int) -> list:
+        if not isinstance(parts, list) or len(parts) != 2 or not is_name(parts[0]):
+            raise self._error()
+        fields = self._pairs(parts[1], depth)
+        if not all(is_field(kind, field) for field in fields) or len(fields) != len(parts[1]):
+            raise self._error()
+        return [parts[0], fields]
+
+    def _pairs(self, parts: Any, depth: int) -> dict[str, Structure]:
+        pairs = isinstance(parts, list) and all(
+            isinstance(p, list) and len(p) == 2 and isinstance(p[0], (str, int)) for p in parts
         )
         if not pairs:
-            raise read.error("structure", needed)
-        return {kind: {key: parse(child, depth + 1) for key, child in children}}
-
-    return parse(read.values.get("structure"), 0)
+            raise self._error()
+        return {key: self.parse(child, depth + 1) for key, child in parts}
 
 
 def _read_layers(read: _Reader) -> list[dict[str, Any]]:

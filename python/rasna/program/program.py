@@ -11,6 +11,7 @@ import numpy as np
 from .. import isa
 from ..errors import RasnaValueError
 from ..graph import QuantGraph
+from ..structure import Structure
 from ..targets import Target, get_target
 from .listing import program_text
 from .ports import PortInfo, make_ports
@@ -35,7 +36,7 @@ class Program:
     inputs, outputs : list of PortInfo
         In the order of the model's arguments, and of its outputs from left to right.
     structure : int or dict
-        How outputs are nested: an index, or {"tuple": [...]}, {"list": [...]}, {"dict": {...}}.
+        How outputs are nested, see ``rasna.structure``.
     input_words, output_words, scratch_words : int
         Words of the other segments, for one image.
     channel_last : bool
@@ -57,7 +58,7 @@ class Program:
     input_words: int
     output_words: int
     scratch_words: int = 0
-    structure: int | dict = 0
+    structure: Structure = 0
     channel_last: bool = True
     layers: list[dict[str, Any]] = field(default_factory=list)
     selfcheck_seed: int = 0

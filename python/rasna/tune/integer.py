@@ -29,6 +29,7 @@ from ..graph import (
     Select,
     Sum,
 )
+from ..structure import nest
 
 STORE = torch.int16
 CHUNK_BYTES = 32 << 20  # of float64 in the largest tensor or column matrix of a chunk
@@ -182,17 +183,6 @@ def evaluate(graph: QuantGraph, inputs: Sequence[torch.Tensor]) -> dict[str, tor
     return values
 
 
-def restructure(structure: int | dict[str, Any], leaves: Sequence[Any]) -> Any:
-    """Nest flat outputs as the model does; see ``QuantGraph.structure``."""
-    if isinstance(structure, int):
-        return leaves[structure]
-    ((kind, parts),) = structure.items()
-    if kind == "dict":
-        return {key: restructure(part, leaves) for key, part in parts.items()}
-    nested = [restructure(part, leaves) for part in parts]
-    return tuple(nested) if kind == "tuple" else nested
-
-
 class IntegerModel:
     """A QuantGraph as a function of float batches, exactly what a runtime object returns.
 
@@ -277,4 +267,4 @@ class IntegerModel:
                 part = [x[start : start + step].to(work) for x in inputs]
                 chunks.append(self._run_chunk(part))
         leaves = [torch.cat(parts).to(device) for parts in zip(*chunks, strict=True)]
-        return restructure(self.graph.structure, leaves)
+        return nest(self.graph.structure, leaves, self.graph.classes)

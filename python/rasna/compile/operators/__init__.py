@@ -17,6 +17,6 @@ from . import (  # noqa: F401
     resampling,
     shape,
 )
-from .registry import BATCH, TAKES_CONSTANTS, Value, find_handler
+from .registry import BATCH, TAKES_CONSTANTS, Record, Value, find_handler
 
-__all__ = ["BATCH", "TAKES_CONSTANTS", "Value", "find_handler"]
+__all__ = ["BATCH", "TAKES_CONSTANTS", "Record", "Value", "find_handler"]

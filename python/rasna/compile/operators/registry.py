@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import fx
+
+from ...structure import record_kind
 
 FUNCTIONS: dict[Callable, Callable] = {}
 METHODS: dict[str, Callable] = {}
@@ -21,6 +24,14 @@ class Value:
 
     name: str
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A named tuple, dataclass or model output that the model makes. fields: what is known."""
+
+    kind: type
+    fields: dict[str, Any]
 
 
 class _Batch:
@@ -79,6 +90,10 @@ def describe(shape: tuple[int, ...]) -> str:
     return f"({', '.join(['batch', *map(str, shape)])})"
 
 
+def _make_record(kind: type, ctx: Any, **fields: Any) -> Record:
+    return Record(kind, fields)
+
+
 def find_handler(root: torch.nn.Module, node: fx.Node) -> tuple[str, Callable | None]:
     """The name that a user knows for the called thing, and its handler if there is one.
 
@@ -87,6 +102,8 @@ def find_handler(root: torch.nn.Module, node: fx.Node) -> tuple[str, Callable | 
     target: Any = node.target
     if node.op == "call_method":
         return target, METHODS.get(target)
+    if node.op == "call_function" and record_kind(target):
+        return target.__name__, partial(_make_record, target)
     if node.op == "call_function":
         return getattr(target, "__name__", str(target)), FUNCTIONS.get(target)
     module: Any = root.get_submodule(target)
