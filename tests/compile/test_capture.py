@@ -21,7 +21,7 @@ class Block(nn.Module):
         self.bn = nn.BatchNorm2d(4)
 
     def forward(self, x):
-        return torch.sigmoid(self.bn(self.conv(x)))
+        return torch.cumsum(self.bn(self.conv(x)), 1)
 
 
 def line_of(function, offset: int) -> str:
@@ -40,19 +40,19 @@ def test_nodes_know_name_path_and_line():
 def test_all_problems_are_reported_at_once():
     model = settle(
         nn.Sequential(
-            Block(), nn.ConvTranspose2d(4, 4, 2), nn.Conv2d(4, 4, 1), nn.Softmax(1)
+            Block(), nn.ConvTranspose2d(4, 4, 2), nn.Conv2d(4, 4, 1), nn.Unfold(1)
         )
     )
     with pytest.raises(CompileError) as error:
         compiled(model, sample(2, 4, 6, 6))
     assert str(error.value) == (
         "the model cannot be compiled, 3 problems:\n"
-        f"  sigmoid (0), {line_of(Block.forward, 1)}: sigmoid is not supported; "
+        f"  cumsum (0), {line_of(Block.forward, 1)}: cumsum is not supported; "
         "end the compiled model before it, until='0.bn', and apply it in PyTorch\n"
         "  _1 (1): ConvTranspose2d is not supported; use nn.Upsample(scale_factor=2) and a "
         "convolution in its place and train it again, or end the compiled model before it and "
         "apply it in PyTorch\n"
-        "  _3 (3): Softmax is not supported; end the compiled model before it and apply it in "
+        "  _3 (3): Unfold is not supported; end the compiled model before it and apply it in "
         "PyTorch"
     )
 

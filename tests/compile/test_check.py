@@ -11,6 +11,7 @@ from torch import nn
 
 import rasna
 from rasna.compile import capture, dry_run
+from rasna.compile.floatgraph import Clamp, FloatGraph, Node, Where
 from rasna.compile.operators import Value
 from rasna.compile.problems import Refusal
 from rasna.errors import CompileError, RasnaTypeError
@@ -52,7 +53,7 @@ class Mixed(nn.Module):
         x = self.layer2(self.branch(x))
         x = self.fc(x.mean((2, 3)))
         print(x)
-        return torch.softmax(x, 1)
+        return torch.cumsum(x, 1)
 
 
 def line(function, offset: int) -> str:
@@ -84,7 +85,7 @@ def test_the_whole_report():
         "on constants of the module (self.…), or end the compiled model before it\n"
         f"  {line(f, 4)}: printing a traced tensor is not supported; remove the print from "
         "forward\n"
-        f"  softmax, {line(f, 5)}: softmax is not supported; end the compiled model before it and "
+        f"  cumsum, {line(f, 5)}: cumsum is not supported; end the compiled model before it and "
         "apply it in PyTorch\n"
         "15 of 19 operations can be compiled\n"
         "to split the model:\n"
@@ -92,7 +93,7 @@ def test_the_whole_report():
         f"  PyTorch: act (act), {line(f, 1)}\n"
         f"  compile: 6 operations, layer2_conv (layer2.conv), {line(k, 1)} to fc (fc), "
         f"{line(f, 3)}, as a module of its own\n"
-        f"  PyTorch: sum_1 (branch), {line(b, 1)}; softmax, {line(f, 5)}; gt (branch), {line(b, 1)}"
+        f"  PyTorch: sum_1 (branch), {line(b, 1)}; cumsum, {line(f, 5)}; gt (branch), {line(b, 1)}"
     )
     assert not report and not report.ok
     assert report.until == "layer1"
@@ -101,7 +102,7 @@ def test_the_whole_report():
     assert act.line == f.__code__.co_firstlineno + 1
     assert act.reason == "GELU is not supported"
     assert act.remedy == "use nn.ReLU() or nn.ReLU6() in its place and fine-tune"
-    assert report.remaining == ("act", "sum_1", "gt", "softmax")
+    assert report.remaining == ("act", "sum_1", "gt", "cumsum")
 
 
 def test_compile_raises_the_same_report():
@@ -172,13 +173,13 @@ def test_an_input_that_is_an_output_must_fit_too():
 
 
 def test_values_that_are_not_finite_are_named_together_with_the_rest():
-    model = settle(nn.Sequential(nn.Conv2d(3, 4, 1), nn.Tanh()))
+    model = settle(nn.Sequential(nn.Conv2d(3, 4, 1), nn.Unfold(1)))
     model[0].weight.data[0] = float("nan")
     report = check(model, sample(2, 3, 4, 4))
     assert [str(p) for p in report.problems][:2] == [
         "0.weight: 3 of 12 values are NaN or infinite; repair the training or the checkpoint",
-        "_1 (1): Tanh is not supported; end the compiled model before it, until='0', and apply it "
-        "in PyTorch",
+        "_1 (1): Unfold is not supported; end the compiled model before it, until='0', and apply "
+        "it in PyTorch",
     ]
 
 
@@ -203,13 +204,13 @@ def test_a_wrong_number_of_samples_is_a_problem():
 def test_behind_what_pytorch_cannot_compute_the_kinds_are_checked():
     def forward(m, x):
         y = m.a(x)
-        return torch.tanh(m.b(y).view(3, 7)), m.c(y)
+        return torch.cumsum(m.b(y).view(3, 7), 1), m.c(y)
 
     model = settle(
         Net(forward, a=nn.Conv2d(3, 4, 1), b=nn.Conv2d(5, 4, 1), c=nn.ConvTranspose2d(4, 4, 2))
     )
     report = check(model, sample(2, 3, 4, 4))
-    assert [p.node for p in report.problems] == ["b", "tanh", "c"]
+    assert [p.node for p in report.problems] == ["b", "cumsum", "c"]
     assert report.problems[0].reason.startswith(
         "PyTorch cannot compute this for inputs of the shapes (2, 4, 4, 4) (Given groups=1"
     )
@@ -234,11 +235,11 @@ def test_a_module_that_cannot_be_traced_does_not_hide_the_rest():
         def forward(self, x):
             return torch.stack([row for row in x])
 
-    model = settle(nn.Sequential(nn.Conv2d(3, 4, 1), Loop(), nn.Conv2d(4, 4, 1), nn.Softmax(1)))
+    model = settle(nn.Sequential(nn.Conv2d(3, 4, 1), Loop(), nn.Conv2d(4, 4, 1), nn.Unfold(1)))
     report = check(model, sample(2, 3, 4, 4))
     assert [str(p).split("; ")[0] for p in report.problems] == [
         f"(1), {line(Loop.forward, 1)}: iterating over a traced tensor is not supported",
-        "_3 (3): Softmax is not supported",
+        "_3 (3): Unfold is not supported",
     ]
     assert report.until == "0"
 
@@ -278,21 +279,21 @@ def test_two_results_are_needed_behind_the_cut():
     def forward(m, x):
         a = m.a(x)
         b = m.b(a)
-        return torch.sigmoid(a) + torch.tanh(b)
+        return torch.cumsum(a, 1) + torch.cumprod(b, 1)
 
     model = settle(Net(forward, a=nn.Conv2d(3, 4, 1), b=nn.Conv2d(4, 4, 1)))
     report = check(model, sample(2, 3, 4, 4))
     assert report.until == ["a", "b"]
     assert whole(str(report)) == (
         "Net cannot be compiled for tiny, 2 problems:\n"
-        "  sigmoid, test_check.py:N: sigmoid is not supported; end the compiled model before it, "
+        "  cumsum, test_check.py:N: cumsum is not supported; end the compiled model before it, "
         "until='a', and apply it in PyTorch\n"
-        "  tanh, test_check.py:N: tanh is not supported; end the compiled model before it, "
+        "  cumprod, test_check.py:N: cumprod is not supported; end the compiled model before it, "
         "until='b', and apply it in PyTorch\n"
         "3 of 5 operations can be compiled\n"
         "to split the model:\n"
         "  compile: 2 operations, rasna.compile(model, …, until=['a', 'b'])\n"
-        "  PyTorch: sigmoid, test_check.py:N; tanh, test_check.py:N\n"
+        "  PyTorch: cumsum, test_check.py:N; cumprod, test_check.py:N\n"
         "  compile: 1 operation, add, test_check.py:N, as a module of its own"
     )
 
@@ -309,7 +310,9 @@ def test_a_fault_of_the_compiler_is_reported_as_one(monkeypatch):
 
 
 def test_a_result_that_the_compiler_did_not_expect_is_refused():
-    walker = SimpleNamespace(context=SimpleNamespace(batch=2))
+    graph = FloatGraph()
+    graph.add(Node("relu", Clamp((0, 1)), [], (3, 4, 4), Where("relu")))
+    walker = SimpleNamespace(context=SimpleNamespace(batch=2, graph=graph))
     with pytest.raises(Refusal) as refusal:
         capture._Walker._checked(walker, Value("relu", (3, 4, 4)), torch.zeros(2, 3, 4))
     assert refusal.value.what == (

@@ -98,13 +98,13 @@ def test_the_module_path_is_named_too():
 
 def test_what_is_not_supported_before_it_is_reported_too():
     def forward(m, x):
-        x = torch.sigmoid(x)
+        x = torch.cumsum(x, 1)
         return branch(m, x)
 
     with refuses(
         CompileError,
         "the model cannot be compiled, 2 problems:\n"
-        "  sigmoid, test_trace.py:N: sigmoid is not supported; end the compiled model before it "
+        "  cumsum, test_trace.py:N: cumsum is not supported; end the compiled model before it "
         f"and apply it in PyTorch\n  {BRANCH}",
     ):
         trace(Net(forward).eval())

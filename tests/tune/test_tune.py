@@ -187,8 +187,8 @@ def test_an_operation_that_cannot_be_compiled_is_refused_in_the_first_forward():
     model = rasna.tune(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Sigmoid(), nn.Conv2d(2, 2, 3)))
     with refuses(
         rasna.CompileError,
-        "_1 (1): Sigmoid is not supported; end the compiled model before it and apply it in "
-        "PyTorch",
+        "_1 (1): Sigmoid in front of other operations is not supported; end the compiled model "
+        "before it and apply it in PyTorch",
     ):
         model(torch.randn(2, 1, 8, 8))
 

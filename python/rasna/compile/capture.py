@@ -148,6 +148,8 @@ class _Walker:
         self.trace = traced
         self.problems = Problems()
         self.context = Context(root, 2, training)
+        self.context.on_host_read = self._refuse_host
+        self.nodes = {node.name: node for node in traced.graph.nodes}
         self.known: dict[str, Any] = {}  # Value, reference, Python value, _Stale or _Missing
         self.real: dict[str, Any] = {}
         self.steps: dict[str, Step] = {}
@@ -252,7 +254,31 @@ class _Walker:
         self.known[node.name], self.real[node.name] = known, real
         self._follow_inplace(node, versions)
 
+    def _refuse_host(self, name: str) -> None:
+        """Another operation reads a host step: a problem of the first one in its chain."""
+        nodes = self.context.graph.nodes
+        chain = [name]
+        while isinstance(nodes[nodes[chain[-1]].inputs[0]].op, fg.Host):
+            chain.append(nodes[chain[-1]].inputs[0])
+        where = nodes[chain[-1]].where
+        called = find_handler(self.root, self.nodes[where.node])[0]
+        found = Problems()
+        remedy = ended_before(remedy_for(called), self._ends(self.nodes[where.node]))
+        found.add(where, f"{called} in front of other operations is not supported", remedy)
+        problem = found.found[0]
+        self.problems.extend([problem])
+        for link in chain:
+            node = nodes[link]
+            self.steps[node.where.node].problem = problem
+            self.made_by[link] = problem
+            self.opaque[link] = (list(node.inputs), self.real.get(node.where.node, torch.zeros(0)))
+            node.op, node.inputs = fg.Opaque(), []
+
     def _refused(self, refusal: Refusal, node: fx.Node) -> Problem:
+        for source in node.all_input_nodes:
+            for leaf in _leaves(self.known[source.name]):
+                if isinstance(leaf, Value) and self.context.is_host(leaf):
+                    self._refuse_host(leaf.name)
         noted = self._noted_here()
         if noted is not None:
             return noted
@@ -402,10 +428,12 @@ class _Walker:
         """``known``, after comparing its shape and dtype with what PyTorch computed."""
         if isinstance(known, Value):
             expected = (self.context.batch, *known.shape)
-            if tuple(real.shape) != expected or real.dtype != torch.float32:
+            op = self.context.graph.nodes[known.name].op
+            dtype = op.dtype if isinstance(op, fg.Host) else torch.float32
+            if tuple(real.shape) != expected or real.dtype != dtype:
                 raise Refusal(
                     f"a result of shape {tuple(real.shape)} and {real.dtype}, "
-                    f"where {expected} and torch.float32 were expected, is not supported",
+                    f"where {expected} and {dtype} were expected, is not supported",
                     "please report this model",
                 )
             self._check_channels(known)

@@ -249,13 +249,26 @@ class Dropout:
 
 
 @dataclass(frozen=True)
+class Host:
+    """A step behind the accelerator, as ``rasna.graph.HostStep``; only others like it read it.
+
+    attributes: pairs of name and value.
+    """
+
+    kind: str
+    attributes: tuple[tuple[str, Any], ...] = ()
+    dtype: torch.dtype = torch.float32
+    channels: bool = True
+
+
+@dataclass(frozen=True)
 class Opaque:
     """Something that is not supported, kept so that capture can go on and report the rest."""
 
 
 FloatOp = (
     Input | Conv | Linear | Affine | Sum | Clamp | MaxPool | AvgPool | Concat | Select | Unshuffle
-    | Leaky | Reshape | Dropout | Opaque
+    | Leaky | Reshape | Dropout | Host | Opaque
 )
 
 

@@ -12,10 +12,11 @@ import numpy as np
 from ..errors import RasnaFileError
 from ..graph import FixedPoint
 from ..structure import RECORDS, Structure, is_field, is_name
+from .host import read_steps, steps_to_json
 from .ports import PortInfo
 from .program import Program
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 MAX_SEGMENT_WORDS = 1 << 27  # 1 GiB; one image needs far less
 _MAX_NESTING = 32
@@ -40,6 +41,8 @@ def program_to_manifest(program: Program) -> dict[str, Any]:
         "scratch_words": program.scratch_words,
         "inputs": [_port_to_json(port) for port in program.inputs],
         "outputs": [_port_to_json(port) for port in program.outputs],
+        "host_steps": steps_to_json(program.host_steps),
+        "results": program.results,
         "structure": _structure_to_json(program.structure),
         "channel_last": program.channel_last,
         "layers": [{k: _plain(v) for k, v in layer.items()} for layer in program.layers],
@@ -68,7 +71,7 @@ def program_from_manifest(
     manifest: dict[str, Any], arrays: dict[str, np.ndarray], source: str
 ) -> Program:
     """Check every value and build the Program. Raises RasnaFileError that names the value."""
-    read = _Reader(manifest, source, "manifest")
+    read = Reader(manifest, source, "manifest")
     words = {
         name: read.integer(name, 0, MAX_SEGMENT_WORDS)
         for name in ("input_words", "output_words", "scratch_words")
@@ -81,10 +84,12 @@ def program_from_manifest(
     expected = arrays.get("expected.bin")
     if expected is not None and expected.size != words["output_words"]:
         raise read.error("output_words", f"{expected.size}, the size of expected.bin")
+    host_steps, results = read_steps(read, outputs)
     return Program(
         target=read.text("target"), config_hash=config_hash, words=arrays["program.bin"],
         inputs=inputs, outputs=outputs,
-        structure=_StructureReader(read, len(outputs)).parse(manifest.get("structure")),
+        host_steps=host_steps, results=results,
+        structure=_StructureReader(read, len(results)).parse(manifest.get("structure")),
         channel_last=read.flag("channel_last"), layers=_read_layers(read),
         selfcheck_seed=read.integer("selfcheck_seed", 0, (1 << 63) - 1),
         selfcheck_expected=expected,
@@ -93,7 +98,7 @@ def program_from_manifest(
     )
 
 
-class _Reader:
+class Reader:
     """Typed access to the values of a JSON object."""
 
     def __init__(self, values: Any, source: str, where: str) -> None:
@@ -138,11 +143,11 @@ class _Reader:
         return tuple(value)
 
 
-def _read_ports(read: _Reader, kind: str, segment_words: int) -> list[PortInfo]:
+def _read_ports(read: Reader, kind: str, segment_words: int) -> list[PortInfo]:
     """Ports that follow one another and fill their segment exactly."""
     ports, at = [], 0
     for index, values in enumerate(read.items(kind, 4096)):
-        port = _read_port(_Reader(values, read.source, f"manifest: {kind}[{index}]"), at)
+        port = _read_port(Reader(values, read.source, f"manifest: {kind}[{index}]"), at)
         ports.append(port)
         at += port.num_words
     if not ports:
@@ -153,11 +158,11 @@ def _read_ports(read: _Reader, kind: str, segment_words: int) -> list[PortInfo]:
     return ports
 
 
-def _read_port(read: _Reader, offset: int) -> PortInfo:
+def _read_port(read: Reader, offset: int) -> PortInfo:
     shape, tensor_shape = read.shape("shape"), read.shape("tensor_shape")
     if len(tensor_shape) != 3 or prod(shape) != prod(tensor_shape):
         raise read.error("tensor_shape", f"three sizes with as many elements as {list(shape)}")
-    kind = _Reader(read.values.get("type"), read.source, read.where + ".type")
+    kind = Reader(read.values.get("type"), read.source, read.where + ".type")
     type_ = FixedPoint(
         kind.integer("bits", 2, 8), kind.integer("frac", -1000, 1000), kind.flag("signed")
     )
@@ -192,7 +197,7 @@ def _pairs_to_json(parts: dict[str, Structure]) -> list[list]:
 class _StructureReader:
     """The structure of the outputs, checked."""
 
-    def __init__(self, read: _Reader, num_outputs: int) -> None:
+    def __init__(self, read: Reader, num_outputs: int) -> None:
         self.read, self.num_outputs = read, num_outputs
 
     def _error(self) -> RasnaFileError:
@@ -236,10 +241,10 @@ class _StructureReader:
         return {key: self.parse(child, depth + 1) for key, child in parts}
 
 
-def _read_layers(read: _Reader) -> list[dict[str, Any]]:
+def _read_layers(read: Reader) -> list[dict[str, Any]]:
     layers = []
     for index, values in enumerate(read.items("layers", 100_000)):
-        layer = _Reader(values, read.source, f"manifest: layers[{index}]")
+        layer = Reader(values, read.source, f"manifest: layers[{index}]")
         layer.text("name")
         for name in layer.values:
             if name in _LAYER_TEXTS:
@@ -251,7 +256,7 @@ def _read_layers(read: _Reader) -> list[dict[str, Any]]:
             elif name == "input_shapes":
                 shapes = layer.items(name, 4096)
                 for i, shape in enumerate(shapes):
-                    _Reader({name: shape}, read.source, f"{layer.where}[{i}]").shape(name)
+                    Reader({name: shape}, read.source, f"{layer.where}[{i}]").shape(name)
             else:
                 raise RasnaFileError(f"{read.source}: {layer.where} has an unknown entry {name!r}")
         layers.append(layer.values)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import RasnaTypeError, RasnaValueError
-from ..golden.layers import dequantize, quantize
+from ..golden.layers import quantize
 from ..program.ports import PortInfo
 from ..warn import warn_user
 
@@ -126,14 +126,3 @@ def to_integers(
         return array
     with np.errstate(over="ignore"):  # beyond float32: infinite, and saturated
         return quantize(array, port.type)
-
-
-def from_integers(
-    port: PortInfo, array: np.ndarray, channel_last: bool, normalize: bool
-) -> np.ndarray:
-    """Integers (batch, *port.shape) as the user's fresh, contiguous array."""
-    if channel_last and len(port.shape) in (2, 3):
-        array = np.moveaxis(array, 1, -1)
-    if normalize:
-        array = dequantize(array, port.type)
-    return np.ascontiguousarray(array)

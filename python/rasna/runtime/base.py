@@ -14,6 +14,7 @@ from ..program.ports import pack, unpack
 from ..program.selfcheck import selfcheck_inputs
 from ..structure import nest
 from . import arrays as convert
+from .finish import Finish
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -57,8 +58,10 @@ class BaseRuntime(ABC):
         channel_last : order of the dimensions of maps and sequences, of inputs and outputs; True
             where it is not given. If an input fits both orders then, and the samples of ``compile``
             had their channels second, a warning asks for it.
-        normalize : True: real numbers in, float32 out. False: packed integers of exactly
-            ``program.inputs[i].dtype`` in, of ``program.outputs[i].dtype`` out.
+        normalize : True: real numbers in, float32 out (int64 of argmax and argmin). False: packed
+            integers of exactly ``program.inputs[i].dtype`` in, of ``program.outputs[i].dtype`` out;
+            host steps (softmax, argmax and so on) are left out then: in the place of their results
+            are the accelerator's integers that they would read.
 
         Returns
         -------
@@ -122,12 +125,8 @@ class BaseRuntime(ABC):
         program, batch, first, chunk = self._program, inputs[0].shape[0], 0, 1
         image_bytes = (program.input_words + program.output_words) * isa.WORD_BYTES
         most = max(1, _CHUNK_BYTES // image_bytes)
-        results = [
-            np.empty(
-                (batch, *port.array_shape(channel_last)), np.float32 if normalize else port.dtype
-            )
-            for port in program.outputs
-        ]
+        finish = Finish(program, channel_last, normalize)
+        results = finish.empty(batch)
         while first < batch:
             part = slice(first, first + chunk)
             integers = [
@@ -138,10 +137,7 @@ class BaseRuntime(ABC):
             start = time.perf_counter()
             output = self._run_words(words)
             seconds = time.perf_counter() - start
-            for port, array, result in zip(
-                program.outputs, unpack(program.outputs, output), results, strict=True
-            ):
-                result[part] = convert.from_integers(port, array, channel_last, normalize)
+            finish.store(unpack(program.outputs, output), results, part)
             first += chunk
             if seconds < _CHUNK_SECONDS / 2:
                 chunk = min(2 * chunk, most)

@@ -1,7 +1,7 @@
 """Evaluate a quantised graph with torch: the integers that the hardware computes, in batches.
 
 This is the eval side of a tuned model. It follows docs/machine.md and rasna.graph and
-shares no arithmetic with rasna.golden, so that each checks the other. It is not fast
+shares no arithmetic with rasna.golden but that of host steps: each checks the other. It is not fast
 inference: convolutions run in float64, rounded to the nearest integer, because float32
 (Winograd, TF32) is not exact.
 
@@ -18,6 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from ..golden.host import run_steps
 from ..graph import (
     AvgPool,
     Conv,
@@ -255,6 +256,15 @@ class IntegerModel:
             for p in graph.outputs
         ]
 
+    def _on_host(self, leaves: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The host steps by the runtime's own NumPy, so that their results are the same."""
+        if not self.graph.host_steps:
+            return leaves
+        ports = zip(self.graph.outputs, leaves, strict=True)
+        outputs = {port.name: leaf.cpu().numpy() for port, leaf in ports}
+        found = run_steps(self.graph.host_steps, self.graph.results, outputs)
+        return [torch.from_numpy(array) for array in found]
+
     @torch.no_grad()
     def __call__(self, *inputs: torch.Tensor) -> Any:
         batch = self.check(inputs)
@@ -266,5 +276,6 @@ class IntegerModel:
             for start in range(0, max(batch, 1), step):
                 part = [x[start : start + step].to(work) for x in inputs]
                 chunks.append(self._run_chunk(part))
-        leaves = [torch.cat(parts).to(device) for parts in zip(*chunks, strict=True)]
+        leaves = [torch.cat(parts) for parts in zip(*chunks, strict=True)]
+        leaves = [leaf.to(device) for leaf in self._on_host(leaves)]
         return nest(self.graph.structure, leaves, self.graph.classes)

@@ -181,7 +181,8 @@ class Tuned:
         graph = self._float_graph(inputs, training=False)
         plain = to_cpu_float32(self.model)
         types = self.observers.types
-        if any(name not in types for name in graph.nodes):
+        stored = [n.name for n in graph.nodes.values() if not isinstance(n.op, fg.Host)]
+        if any(name not in types for name in stored):
             types = self._observe(graph, plain, inputs)
         types = settle_types(graph, dict(types))
         with undisturbed(plain, training=False):

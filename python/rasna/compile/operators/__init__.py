@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     channels,
     convolution,
     elementwise,
+    heads,
     joining,
     pooling,
     resampling,

@@ -11,6 +11,7 @@ import torch
 from torch import fx
 
 from ...structure import record_kind
+from .. import floatgraph as fg
 
 FUNCTIONS: dict[Callable, Callable] = {}
 METHODS: dict[str, Callable] = {}
@@ -88,6 +89,25 @@ def single(value: Any) -> int:
 def describe(shape: tuple[int, ...]) -> str:
     """A shape as users see it, batch first: ``(batch, 3, 8, 8)``."""
     return f"({', '.join(['batch', *map(str, shape)])})"
+
+
+def host_step(
+    ctx: Any, input: Value, kind: str, shape: tuple[int, ...] | None = None, *,
+    channels: bool = True, suffix: str = "", **attributes: Any,
+) -> Value:  # fmt: skip
+    """A step behind the accelerator (``fg.Host``); without a shape that of its input.
+
+    channels: dimension 1 of the result holds channels, if it does so in the input. attributes: of
+    the kind; those that are called as a parameter here get an underscore behind their names.
+    """
+    before = ctx.graph.nodes[input.name].op
+    kept, dtype = True, torch.float32
+    if isinstance(before, fg.Host):
+        kept = before.channels
+        dtype = before.dtype if kind in ("reshape", "take") else dtype
+    named = tuple((name.rstrip("_"), value) for name, value in attributes.items())
+    op = fg.Host(kind, named, dtype, channels and kept)
+    return ctx.add(op, [input], input.shape if shape is None else shape, suffix)
 
 
 def _make_record(kind: type, ctx: Any, **fields: Any) -> Record:
