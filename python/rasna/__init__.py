@@ -125,7 +125,7 @@ def tune(
 def compile(
     model: Any,
     *samples: Any,
-    channel_last: bool = True,
+    channel_last: bool | None = None,
     target: Any = "pynq-z2",
     until: Any = None,
 ) -> Program:
@@ -154,7 +154,7 @@ def compile(
 def check(
     model: Any,
     *samples: Any,
-    channel_last: bool = True,
+    channel_last: bool | None = None,
     target: Any = "pynq-z2",
     until: Any = None,
 ) -> Report:

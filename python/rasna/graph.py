@@ -11,8 +11,11 @@ appears. A feature vector of F numbers is a tensor of F x 1 x 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+
+from .structure import Structure
 
 
 @dataclass(frozen=True)
@@ -217,16 +220,60 @@ class Port:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class HostStep:
+    """A step behind the accelerator, which the runtime computes in NumPy (``golden/host.py``).
+
+    Attributes
+    ----------
+    name, kind : str
+    source : str
+        Name of the output port, or of the step before, that it reads.
+    shape : tuple of int
+        Of the result, without the batch, in PyTorch's order.
+    dtype : "float32" or "int64"
+    channels : bool
+        Whether dimension 1 of the result (batch first) holds channels, so that it is the last one
+        of a user with ``channel_last``.
+    attributes : dict
+        Arguments of the kind.
+    """
+
+    name: str
+    kind: str
+    source: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    channels: bool = True
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        arguments = "".join(f", {key}={value}" for key, value in self.attributes.items())
+        sizes = "x".join(map(str, self.shape)) or "1"
+        return f"{self.name} {sizes} {self.dtype} = {self.kind}({self.source}{arguments})"
+
+
 @dataclass
 class QuantGraph:
     """Operations in execution order; every tensor is written by one operation or is an input.
 
-    structure: how the outputs are nested: an int (index into ``outputs``), or
-    {"tuple": [...]}, {"list": [...]}, {"dict": {key: ...}} of the same.
+    outputs: what the accelerator computes. host_steps: what is made of it in NumPy, in order.
+    results: what the model returns, names of outputs and steps; without steps the outputs.
+
+    structure: how the results are nested: an int (index into ``results``) or containers of the
+    same, see ``rasna.structure``. classes: the user's classes of the records in it, by
+    ``structure.record_key``, for results in the process of the model; no file holds them.
     """
 
     tensors: dict[str, Tensor]
     inputs: list[Port]
     outputs: list[Port]
     ops: list[AnyOp]
-    structure: int | dict = 0
+    structure: Structure = 0
+    classes: dict[tuple, type] = field(default_factory=dict)
+    host_steps: list[HostStep] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.host_steps and not self.results:
+            self.results = [port.name for port in self.outputs]

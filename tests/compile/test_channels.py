@@ -156,9 +156,9 @@ REFUSED = {
         "keep it as a constant of the module",
     ),
     "computed numbers": (
-        lambda m, x: x.index_select(1, x.argmax(1).flatten()[:1]),
+        lambda m, x: x.index_select(1, x.argsort(1).flatten()[:1]),
         "the model cannot be compiled, 4 problems:\n"
-        "  argmax, test_channels.py:N: argmax is not supported; apply it to the input in "
+        "  argsort, test_channels.py:N: argsort is not supported; apply it to the input in "
         "PyTorch and compile what follows\n"
         "  flatten, test_channels.py:N: flattening the batch dimension is not supported; use "
         "torch.flatten(x, 1)\n"
@@ -168,9 +168,9 @@ REFUSED = {
         "supported; use a constant tensor, as a buffer of the module",
     ),
     "a computed number": (
-        lambda m, x: x[:, x.argmax(1).flatten()[:1]],
+        lambda m, x: x[:, x.argsort(1).flatten()[:1]],
         "the model cannot be compiled, 4 problems:\n"
-        "  argmax, test_channels.py:N: argmax is not supported; apply it to the input in "
+        "  argsort, test_channels.py:N: argsort is not supported; apply it to the input in "
         "PyTorch and compile what follows\n"
         "  flatten, test_channels.py:N: flattening the batch dimension is not supported; use "
         "torch.flatten(x, 1)\n"

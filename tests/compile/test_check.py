@@ -11,6 +11,7 @@ from torch import nn
 
 import rasna
 from rasna.compile import capture, dry_run
+from rasna.compile.floatgraph import Clamp, FloatGraph, Node, Where
 from rasna.compile.operators import Value
 from rasna.compile.problems import Refusal
 from rasna.errors import CompileError, RasnaTypeError
@@ -52,7 +53,7 @@ class Mixed(nn.Module):
         x = self.layer2(self.branch(x))
         x = self.fc(x.mean((2, 3)))
         print(x)
-        return torch.softmax(x, 1)
+        return torch.cumsum(x, 1)
 
 
 def line(function, offset: int) -> str:
@@ -84,7 +85,7 @@ def test_the_whole_report():
         "on constants of the module (self.…), or end the compiled model before it\n"
         f"  {line(f, 4)}: printing a traced tensor is not supported; remove the print from "
         "forward\n"
-        f"  softmax, {line(f, 5)}: softmax is not supported; end the compiled model before it and "
+        f"  cumsum, {line(f, 5)}: cumsum is not supported; end the compiled model before it and "
         "apply it in PyTorch\n"
         "15 of 19 operations can be compiled\n"
         "to split the model:\n"
@@ -92,7 +93,7 @@ def test_the_whole_report():
         f"  PyTorch: act (act), {line(f, 1)}\n"
         f"  compile: 6 operations, layer2_conv (layer2.conv), {line(k, 1)} to fc (fc), "
         f"{line(f, 3)}, as a module of its own\n"
-        f"  PyTorch: sum_1 (branch), {line(b, 1)}; softmax, {line(f, 5)}; gt (branch), {line(b, 1)}"
+        f"  PyTorch: sum_1 (branch), {line(b, 1)}; cumsum, {line(f, 5)}; gt (branch), {line(b, 1)}"
     )
     assert not report and not report.ok
     assert report.until == "layer1"
@@ -103,7 +104,7 @@ def test_the_whole_report():
     assert act.remedy == (
         "end the compiled model before it, until='layer1', and apply it in PyTorch"
     )
-    assert report.remaining == ("act", "sum_1", "gt", "softmax")
+    assert report.remaining == ("act", "sum_1", "gt", "cumsum")
 
 
 def test_compile_raises_the_same_report():
@@ -236,11 +237,11 @@ def test_a_module_that_cannot_be_traced_does_not_hide_the_rest():
         def forward(self, x):
             return torch.stack([row for row in x])
 
-    model = settle(nn.Sequential(nn.Conv2d(3, 4, 1), Loop(), nn.Conv2d(4, 4, 1), nn.Softmax(1)))
+    model = settle(nn.Sequential(nn.Conv2d(3, 4, 1), Loop(), nn.Conv2d(4, 4, 1), nn.Unfold(1)))
     report = check(model, sample(2, 3, 4, 4))
     assert [str(p).split("; ")[0] for p in report.problems] == [
         f"(1), {line(Loop.forward, 1)}: iterating over a traced tensor is not supported",
-        "_3 (3): Softmax is not supported",
+        "_3 (3): Unfold is not supported",
     ]
     assert report.until == "0"
 
@@ -311,7 +312,9 @@ def test_a_fault_of_the_compiler_is_reported_as_one(monkeypatch):
 
 
 def test_a_result_that_the_compiler_did_not_expect_is_refused():
-    walker = SimpleNamespace(context=SimpleNamespace(batch=2))
+    graph = FloatGraph()
+    graph.add(Node("relu", Clamp((0, 1)), [], (3, 4, 4), Where("relu")))
+    walker = SimpleNamespace(context=SimpleNamespace(batch=2, graph=graph))
     with pytest.raises(Refusal) as refusal:
         capture._Walker._checked(walker, Value("relu", (3, 4, 4)), torch.zeros(2, 3, 4))
     assert refusal.value.what == (
@@ -327,5 +330,5 @@ def test_wrong_arguments_are_raised():
         rasna.check(model)
     with refuses(RasnaTypeError, "the model must be a torch.nn.Module, str was given"):
         rasna.check("model", x)
-    with refuses(ValueError, "target 'pink' is unknown; the targets are tiny, pynq-z2, kv260"):
+    with refuses(ValueError, "target 'pink' is unknown; the targets are tiny, small, pynq-z2, kv260"):
         rasna.check(model, x, target="pink")

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from rasna.errors import CompileError
-from tests.compile.support import Net, check, compiled, sample, settle
+from tests.compile.support import Net, Net2, check, compiled, sample, settle
 from tests.messages import refuses
 
 
@@ -96,22 +96,68 @@ def test_functional_dropout_that_is_always_active_is_refused():
         compiled(model, sample(2, 3, 5, 5))
 
 
-def test_clamp_with_computed_bounds_is_refused():
-    model = Net(lambda m, x: torch.clamp(x, min=-x)).eval()
-    with refuses(
-        CompileError,
-        "clamp, test_elementwise.py:N: clamp with computed bounds is not supported; use "
-        "numbers, or tensors of one element that are constants of the module",
-    ):
-        compiled(model, sample(2, 3, 5, 5))
+BOUNDS = {
+    "minimum": lambda m, x: torch.minimum(F.relu(x), m.alpha),
+    "minimum, constant first": lambda m, x: torch.minimum(m.alpha, F.relu(x)),
+    "method": lambda m, x: F.relu(x).minimum(m.alpha),
+    "fmin": lambda m, x: torch.fmin(F.relu(x), m.alpha),
+    "clamp": lambda m, x: torch.clamp(x, torch.zeros(1), m.alpha),
+}
 
 
-def test_clamp_with_bounds_that_are_no_numbers_is_refused():
-    model = Net(lambda m, x: x.clamp(min=torch.zeros(3, 1, 1))).eval()
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_bound_that_is_a_parameter_costs_nothing(name):
+    """The clipping of PACT: one convolution with other limits."""
+    model = Net(
+        lambda m, x: BOUNDS[name](m, m.conv(x)), conv=nn.Conv2d(3, 4, 1),
+        alpha=nn.Parameter(torch.tensor([0.75])),
+    )  # fmt: skip
+    graph = check(settle(model), sample(4, 3, 5, 5))
+    (op,) = graph.ops
+    type = graph.tensors[op.output].type
+    assert (op.requant.lo, op.requant.hi) == (0, min(type.hi, int(0.75 * 2**type.frac)))
+
+
+def test_a_maximum_with_one_element_is_a_clamp():
+    model = Net(lambda m, x: torch.maximum(x, m.low), low=torch.tensor(-0.5)).eval()
+    (op,) = check(model, sample(4, 3, 5, 5)).ops
+    assert len(op.inputs) == 1
+
+
+PER_CHANNEL = {
+    "clamp": lambda m, x: torch.clamp(x, -m.alpha, m.alpha),
+    "clamp_min": lambda m, x: x.clamp_min(-m.alpha),
+    "minimum": lambda m, x: torch.minimum(x, m.alpha),
+    "maximum": lambda m, x: torch.maximum(-m.alpha, x),
+}
+
+
+@pytest.mark.parametrize("name", PER_CHANNEL)
+def test_bounds_of_every_channel(name):
+    alpha = torch.tensor([0.25, 0.5, 1.0]).view(3, 1, 1)
+    check(Net(PER_CHANNEL[name], alpha=alpha).eval(), sample(4, 3, 5, 5))
+
+
+COMPUTED = {
+    "maximum": lambda m, x, y: torch.maximum(x, y),
+    "minimum": lambda m, x, y: x.minimum(y),
+    "of one map": lambda m, x, y: torch.maximum(x, y.mean((2, 3), keepdim=True)),
+    "clamp": lambda m, x, y: torch.clamp(x, y, y.relu() + 0.5),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_bounds_that_are_computed(name):
+    check(Net2(COMPUTED[name]).eval(), sample(4, 3, 5, 5), sample(4, 3, 5, 5, seed=2))
+
+
+def test_a_bound_per_pixel_is_refused():
+    model = Net(lambda m, x: torch.minimum(x, m.w), w=torch.ones(5, 5)).eval()
     with refuses(
         CompileError,
-        "clamp, test_elementwise.py:N: a constant of shape (3, 1, 1) where a number is needed is "
-        "not supported; use a number, or a constant of one element",
+        "minimum, test_elementwise.py:N: arithmetic of (batch, 3, 5, 5) with a constant of shape "
+        "(5, 5) is not supported; constants must be scalars or vary along the channels only, as "
+        "(channels, 1, 1) does",
     ):
         compiled(model, sample(2, 3, 5, 5))
     check(Net(lambda m, x: x.clamp(min=torch.zeros(1, 1))).eval(), sample(4, 3, 5, 5))

@@ -1,5 +1,7 @@
 """The arguments of compile: models, samples, modes (samples.py)."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -201,3 +203,54 @@ def test_a_float32_model_is_used_as_it_is():
     model = nn.Linear(2, 2)
     assert to_cpu_float32(model) is model
     assert sample(1, 2).shape == (1, 2)
+
+
+# ---- layouts that the shape leaves open
+
+
+AMBIGUOUS = {
+    "sequence": (
+        (4, 16, 16),
+        "sample 0: the shape (4, 16, 16) does not tell which dimension holds the channels; it is "
+        "read as (batch, L, C). Pass channel_last=True if that is right, channel_last=False for "
+        "(batch, C, L)",
+    ),
+    "map": (
+        (4, 8, 5, 8),
+        "sample 0: the shape (4, 8, 5, 8) does not tell which dimension holds the channels; it is "
+        "read as (batch, H, W, C). Pass channel_last=True if that is right, channel_last=False "
+        "for (batch, C, H, W)",
+    ),
+}
+
+
+def identity(shape: tuple[int, ...]) -> nn.Module:
+    kind = nn.Conv1d if len(shape) == 3 else nn.Conv2d
+    return nn.Sequential(kind(shape[-1], 2, 1)).eval()
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+@pytest.mark.parametrize("function", [rasna.compile, rasna.check])
+def test_a_shape_that_fits_both_layouts_is_asked_about(name, function):
+    shape, message = AMBIGUOUS[name]
+    with pytest.warns(UserWarning) as found:
+        function(identity(shape), torch.randn(shape))
+    assert [str(w.message) for w in found] == [message]
+    assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("shape", [(4, 16, 16), (4, 8, 5, 8)])
+@pytest.mark.parametrize("channel_last", [True, False])
+def test_nothing_is_asked_where_the_argument_is_given(shape, channel_last):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rasna.compile(identity(shape), torch.randn(shape), channel_last=channel_last)
+        rasna.compile(identity(shape), torch.randn(shape), channel_last)
+
+
+@pytest.mark.parametrize("shape", [(4, 16, 15), (4, 8, 8, 5), (4, 1, 1), (4, 16)])
+def test_nothing_is_asked_about_other_shapes(shape):
+    model = nn.Linear(16, 2) if len(shape) == 2 else identity(shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rasna.compile(model.eval(), torch.randn(shape))

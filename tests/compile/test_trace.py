@@ -128,8 +128,8 @@ class Two(nn.Module):
 
 
 class Starred(nn.Module):
-    def forward(self, *xs):
-        return xs[0]
+    def forward(self, x, *xs, **options):
+        return sum(xs, x) if not options else None
 
 
 def test_wrong_numbers_of_samples():
@@ -145,11 +145,19 @@ def test_wrong_numbers_of_samples():
         "input, in this order",
     ):
         trace(nn.ReLU(), 2)
-    with pytest.raises(CompileError) as error:
-        trace(Starred(), 1)
-    assert str(error.value) == (
-        "Starred.forward takes *args, which cannot be traced; give every input a name"
-    )
+    with refuses(
+        CompileError,
+        "Starred.forward takes at least 1 inputs (x, *xs), 0 samples were given; give one sample "
+        "array per input, in this order",
+    ):
+        trace(Starred(), 0)
+
+
+def test_starred_inputs_are_as_many_as_there_are_samples():
+    for count in (1, 2, 4):
+        nodes = [node for node in trace(Starred(), count).graph.nodes if node.op == "placeholder"]
+        assert [node.name for node in nodes] == ["x", "xs_0", "xs_1", "xs_2"][:count]
+    assert [node.name for node in trace(Starred()).graph.nodes][0] == "x"
 
 
 def test_a_model_that_is_one_layer():

@@ -231,7 +231,7 @@ def test_a_dict_with_numbers_as_keys_is_refused_once():
         compiled(Net(lambda m, x: {0: x + 1}).eval(), sample(2, 3, 4, 4))
     assert str(error.value) == (
         "output: an output that is a dict with keys that are no strings is not supported; "
-        "return computed tensors in tuples, lists or dicts only"
+        "return computed tensors in tuples, lists, dicts, named tuples or dataclasses only"
     )
 
 

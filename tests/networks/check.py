@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 import rasna
 from rasna import isa
 from rasna.golden import run_program
+from rasna.golden.host import run_steps
 from rasna.program.ports import pack, unpack
 from rasna.targets import get_target
 from tests.random_models import random_model
@@ -138,10 +139,13 @@ def _check_golden(program, samples, expected) -> None:
     got = run_program(
         program.words, words, program.output_words, program.scratch_words, program.target
     )
-    leaves = unpack(program.outputs, got[np.newaxis])
-    for port, leaf, want in zip(program.outputs, leaves, expected, strict=True):
-        integers = np.floor(want[:1].astype(np.float64) * 2.0**port.type.frac + 0.5)
-        if not np.array_equal(leaf, integers):
+    outputs = {
+        port.name: rasna.golden.dequantize(leaf, port.type)
+        for port, leaf in zip(program.outputs, unpack(program.outputs, got[None]), strict=True)
+    }
+    results = run_steps(program.host_steps, program.results, outputs)
+    for result, want in zip(results, expected, strict=True):
+        if not np.array_equal(result, want[:1]):
             raise AssertionError(f"golden and PyTorch differ for {program.target}")
 
 

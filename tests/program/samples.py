@@ -18,7 +18,8 @@ U8 = FixedPoint(8, 8, False)
 
 
 def identity_program(
-    ports: list[tuple[str, tuple[int, ...], FixedPoint]], structure=0, target="tiny"
+    ports: list[tuple[str, tuple[int, ...], FixedPoint]], structure=0, target="tiny",
+    channel_last=True,
 ) -> Program:
     """Every input is also an output: LOAD and STORE only. A port is (name, shape, type)."""
     tensors, infos = {}, []
@@ -43,7 +44,7 @@ def identity_program(
         )
         at += channels * rows * words
     graph = QuantGraph(tensors, infos, infos, [], structure)
-    return Program.from_graph(graph, target, builder.words(), 0, [])
+    return Program.from_graph(graph, target, builder.words(), 0, [], channel_last)
 
 
 @dataclass

@@ -14,6 +14,7 @@ import pytest
 
 import rasna
 from rasna.errors import RasnaFileError
+from rasna.graph import HostStep
 from rasna.program import container
 from rasna.program.container import program_bytes, program_from_bytes
 from rasna.program.manifest import MAX_SEGMENT_WORDS
@@ -172,10 +173,10 @@ def test_foreign_files_are_not_rasna_files(tmp_path):
 
 def test_another_format_version_is_named(data):
     def newer(manifest):
-        manifest["format_version"] = 2
+        manifest["format_version"] = 3
 
     assert refusal(rebuilt(data, newer)) == (
-        "m.rasna: has format version 2, this rasna reads version 1; compile the model again, or "
+        "m.rasna: has format version 3, this rasna reads version 2; compile the model again, or "
         "install the rasna that wrote it"
     )
 
@@ -239,7 +240,19 @@ WRONG_MANIFESTS = {
     "boolean_as_number": (_set("selfcheck_seed", True), "manifest: selfcheck_seed must be an "
                           "integer from 0 to 9223372036854775807, is True"),
     "structure": (_set("structure", {"tuple": [0, 1]}), "manifest: structure must be tuples, "
-                  "lists and dicts of numbers below 1, is {'tuple': [0, 1]}"),
+                  "lists, dicts and records of numbers below 1 and of null, is "
+                  "{'tuple': [0, 1]}"),
+    "record": (_set("structure", {"namedtuple": ["P", [["a", 0], ["a", 0]]]}), "manifest: structure "
+               "must be tuples, lists, dicts and records of numbers below 1 and of null, is "
+               "{'namedtuple': ['P', [['a', 0], ['a', 0]]]}"),
+    "record field": (_set("structure", {"dataclass": ["P", [["__class__", 0]]]}), "manifest: "
+                     "structure must be tuples, lists, dicts and records of numbers below 1 and of "
+                     "null, is {'dataclass': ['P', [['__class__', 0]]]}"),
+    "record name": (_set("structure", {"dataclass": ["a b", []]}), "manifest: structure must be "
+                    "tuples, lists, dicts and records of numbers below 1 and of null, is "
+                    "{'dataclass': ['a b', []]}"),
+    "null alone": (_set("structure", None), "manifest: structure must be tuples, lists, dicts and "
+                   "records of numbers below 1 and of null, is None"),
     "hash": (_set("config_hash", "xyz"), "manifest: config_hash must be 16 hexadecimal digits, "
              "is 'xyz'"),
     "no_inputs": (_set("inputs", []), "manifest: inputs must be a list that is not empty, is []"),
@@ -254,6 +267,8 @@ WRONG_MANIFESTS = {
                   "manifest says 8; whole words of 8 bytes are needed"),
     "port": (_set("inputs", [3]), "manifest: inputs[0] must be a table of names and "
              "values"),
+    "result": (_set("results", ["y9"]), "manifest: results must be names of outputs and host "
+               "steps, is ['y9']"),
     "foreign": (_set("format", "other"), "the manifest is not that of a .rasna file"),
 }
 
@@ -264,20 +279,86 @@ def test_every_value_of_the_manifest_is_checked(data, name):
     assert refusal(rebuilt(data, change)) == f"m.rasna: {message}"
 
 
+def step(**values) -> dict:
+    """A host step that reads the output y2, of 2 x 4 x 8 numbers."""
+    known = {
+        "name": "head", "kind": "softmax", "source": "y2", "shape": [2, 4, 8], "dtype": "float32",
+        "channels": True, "attributes": {"axis": 1},
+    }  # fmt: skip
+    return {**known, **values}
+
+
+WRONG_STEPS = {
+    "no table": ([3], "host_steps[0] must be a table of names and values"),
+    "name twice": ([step(), step()], "host_steps[1]: name must be a name that no output and no "
+                   "other step has, is 'head'"),
+    "name of an output": ([step(name="y2")], "host_steps[0]: name must be a name that no "
+                          "output and no other step has, is 'y2'"),
+    "kind": ([step(kind="eval")], "host_steps[0]: kind must be one of softmax, log_softmax, argmax, "
+             "argmin, sigmoid, logsigmoid, softplus, tanh, exp, log, sqrt, abs, normalize, scale, "
+             "reshape, take, is 'eval'"),
+    "source": ([step(source="head")], "host_steps[0]: source must be the name of an output or of a "
+               "step before, is 'head'"),
+    "axis": ([step(attributes={"axis": 0})], "host_steps[0]: attributes must be those of softmax "
+             "for the shape [2, 4, 8], is {'axis': 0}"),
+    "axis too large": ([step(attributes={"axis": 4})], "host_steps[0]: attributes must be those of "
+                       "softmax for the shape [2, 4, 8], is {'axis': 4}"),
+    "attribute too many": ([step(attributes={"axis": 1, "out": 1})], "host_steps[0]: attributes "
+                           "must be those of softmax for the shape [2, 4, 8], is {'axis': 1, "
+                           "'out': 1}"),
+    "infinite": ([step(kind="scale", attributes={"factor": 1e999, "offset": 0.0})], None),
+    "channel": ([step(kind="take", attributes={"channels": [2]})], "host_steps[0]: attributes "
+                "must be those of take for the shape [2, 4, 8], is {'channels': [2]}"),
+    "size": ([step(kind="reshape", attributes={"shape": [63]})], "host_steps[0]: attributes must be "
+             "those of reshape for the shape [2, 4, 8], is {'shape': [63]}"),
+    "shape": ([step(shape=[64])], "host_steps[0]: shape must be [2, 4, 8], which softmax gives, is "
+              "[64]"),
+    "dtype": ([step(dtype="int64")], "host_steps[0]: dtype must be float32, is 'int64'"),
+    "dtype of an index": (
+        [step(kind="argmax", shape=[4, 8], attributes={"axis": 1, "keepdim": False})],
+        "host_steps[0]: dtype must be int64, is 'float32'",
+    ),
+    "channels": ([step(channels=1)], "host_steps[0]: channels must be true or false, is 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_STEPS)
+def test_every_value_of_a_host_step_is_checked(data, name):
+    steps, message = WRONG_STEPS[name]
+    found = refusal(rebuilt(data, _set("host_steps", steps)))
+    if message is None:  # JSON has no infinity
+        assert found.startswith("m.rasna: manifest: host_steps[0]: attributes must be those of")
+    else:
+        assert found == f"m.rasna: manifest: {message}"
+
+
+def test_a_right_host_step_is_read(data):
+    def change(manifest):
+        manifest["host_steps"], manifest["results"] = [step()], ["head"]
+
+    program = program_from_bytes(rebuilt(data, change))
+    assert program.results == ["head"]
+    assert program.host_steps == [
+        HostStep("head", "softmax", "y2", (2, 4, 8), "float32", True, {"axis": 1})
+    ]
+
+
 WORDS = f"an integer from 0 to {MAX_SEGMENT_WORDS}"
 NEEDED = {
     "channel_last": "true or false",
     "compiler_version": "a text",
     "config_hash": "a text",
+    "host_steps": "a list of at most 1000 entries",
     "input_words": WORDS,
     "inputs": "a list of at most 4096 entries",
     "isa_version": f"an integer from 0 to {2**31}",
     "layers": "a list of at most 100000 entries",
     "output_words": WORDS,
+    "results": "a list of at most 1000 entries",
     "outputs": "a list of at most 4096 entries",
     "scratch_words": WORDS,
     "selfcheck_seed": f"an integer from 0 to {2**63 - 1}",
-    "structure": "tuples, lists and dicts of numbers below 1",
+    "structure": "tuples, lists, dicts and records of numbers below 1 and of null",
     "target": "a text",
 }
 

@@ -83,11 +83,11 @@ def test_the_signatures_are_the_documented_ones():
         "chpad: 'bool' = True, strategy: 'str' = 'auto') -> 'Any'"
     )
     assert str(inspect.signature(rasna.compile)) == (
-        "(model: 'Any', *samples: 'Any', channel_last: 'bool' = True, "
+        "(model: 'Any', *samples: 'Any', channel_last: 'bool | None' = None, "
         "target: 'Any' = 'pynq-z2', until: 'Any' = None) -> 'Program'"
     )
     assert str(inspect.signature(rasna.check)) == (
-        "(model: 'Any', *samples: 'Any', channel_last: 'bool' = True, "
+        "(model: 'Any', *samples: 'Any', channel_last: 'bool | None' = None, "
         "target: 'Any' = 'pynq-z2', until: 'Any' = None) -> 'Report'"
     )
 

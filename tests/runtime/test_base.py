@@ -1,5 +1,7 @@
 """What every runtime does with arrays, on the golden machine: no shared object is needed."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -304,3 +306,35 @@ def test_long_batches_run_in_few_calls():
     x = np.arange(300).reshape(300, 1) % 100 / 16
     assert (runtime(x) == x).all()
     assert runtime.calls < 60
+
+
+# ---- layouts that the shape leaves open
+
+
+@pytest.mark.parametrize(
+    "shape, order, given",
+    [((7, 7), "BLC", "BCL"), ((6, 6, 6), "BHWC", "BCHW")],
+)
+def test_a_layout_that_compile_was_told_otherwise_is_asked_about(shape, order, given):
+    runtime = GoldenRuntime(identity_program([("x", shape, S8)], channel_last=False))
+    needed = (*shape[1:], shape[0])
+    with pytest.warns(UserWarning) as found:
+        runtime(np.zeros(needed))
+    assert [str(w.message) for w in found] == [
+        f"input x: the shape {needed} does not tell which dimension holds the channels; it is "
+        f"read as {order}, while the samples of this program were {given}. Pass "
+        f"channel_last=True or channel_last=False"
+    ]
+    assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("shape", [(7, 7), (6, 6, 6)])
+def test_nothing_is_asked_where_the_layout_is_given_or_the_same(shape):
+    needed = np.zeros((*shape[1:], shape[0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other = GoldenRuntime(identity_program([("x", shape, S8)], channel_last=False))
+        other(needed, channel_last=True)
+        other(needed, channel_last=False)
+        GoldenRuntime(identity_program([("x", shape, S8)]))(needed)
+        GoldenRuntime(identity_program([("x", (5, 7), S8)], channel_last=False))(np.zeros((7, 5)))

@@ -43,6 +43,7 @@ import torch.nn.functional as F
 
 from rasna.compile import floatgraph as fg
 from rasna.compile.execute import (
+    HOST,
     average,
     convolve,
     fetch_number,
@@ -82,6 +83,8 @@ class _Bounds:
         self.types: dict[str, FixedPoint] = {}
 
     def observe(self, node: fg.Node, v: torch.Tensor) -> torch.Tensor:
+        if isinstance(node.op, fg.Host):
+            return self._host(node, v)
         same = isinstance(node.op, (fg.Reshape, fg.MaxPool, fg.Dropout, fg.Select, fg.Unshuffle))
         name = node.inputs[0] if same else node.name
         self.types[node.name] = self.types[name] if same else self.tensors[name].type
@@ -92,6 +95,14 @@ class _Bounds:
         xs = [self.value[name] for name in node.inputs]
         es = [self.error[name] for name in node.inputs]
         self.error[node.name] = rule(node, v, xs, es)
+        return v
+
+    def _host(self, node: fg.Node, v: torch.Tensor) -> torch.Tensor:
+        """A host step rounds to float32 once; what it makes of an error follows from its slope."""
+        x, e = self.value[node.inputs[0]], self.error[node.inputs[0]]
+        rule = _HOST.get(node.op.kind, _monotone)
+        error = rule(node.op.kind, dict(node.op.attributes), x, e, v)
+        self.value[node.name], self.error[node.name] = v, error + 2.0**-22 * v.abs() + 2.0**-40
         return v
 
     # ---- what every operation with an integer result adds
@@ -215,6 +226,52 @@ class _Bounds:
 
     def _dropout(self, node, v, xs, es):
         return es[0]
+
+
+def _monotone(kind, attributes, x, e, v):
+    """A function of one value that never falls: its largest step to either side."""
+    def f(x):
+        return HOST[kind](x.clamp_min(1e-9) if kind in ("log", "sqrt") else x, **attributes)
+
+    return torch.maximum((f(x + e) - v).abs(), (v - f(x - e)).abs()).nan_to_num(1e30)
+
+
+def _softmax(kind, attributes, x, e, v):
+    """Every log-probability moves by at most the largest error and its own."""
+    moved = e + e.amax(attributes["axis"], keepdim=True)
+    if kind == "log_softmax":
+        return moved
+    return (v * torch.expm1(moved)).nan_to_num(1.0).clamp_max(1.0)
+
+
+def _index(kind, attributes, x, e, v):
+    """Exact where the best value wins by more than the errors of both, else any."""
+    axis, keepdim = attributes["axis"], attributes["keepdim"]
+    size = x.shape[axis]
+    best = v if keepdim else v.unsqueeze(axis)
+    sign = 1 if kind == "argmax" else -1
+    margin = (x.gather(axis, best) - x) * sign - e - e.gather(axis, best)
+    others = torch.ones_like(x, dtype=torch.bool).scatter(axis, best, False)
+    safe = ((margin > 0) | ~others).all(axis, keepdim=True)
+    error = torch.where(safe, 0.0, float(size))
+    return error if keepdim else error.squeeze(axis)
+
+
+def _normalize(kind, attributes, x, e, v):
+    """The length changes by at most the length of the errors, and the part with it."""
+    axis = attributes["axis"]
+    length = x.norm(dim=axis, keepdim=True)
+    moved = e.norm(dim=axis, keepdim=True)
+    return (e + v.abs() * moved) / (length - moved).clamp_min(1e-9)
+
+
+_HOST = {
+    "softmax": _softmax, "log_softmax": _softmax, "argmax": _index, "argmin": _index,
+    "normalize": _normalize, "abs": lambda kind, a, x, e, v: e,
+    "scale": lambda kind, a, x, e, v: abs(a["factor"]) * e,
+    "reshape": lambda kind, a, x, e, v: e.reshape(v.shape),
+    "take": lambda kind, a, x, e, v: HOST["take"](e, **a),
+}  # fmt: skip
 
 
 def _integer_part(c: float) -> int:

@@ -27,6 +27,7 @@ from rasna.compile.pipeline import Compiled, flatten_outputs, quantize_model
 from rasna.compile.settings import Settings
 from rasna.errors import CompileError
 from rasna.golden import layers
+from rasna.golden.host import run_steps
 from tests.networks.check import objects
 from tests.spelled.bounds import error_bounds
 from tests.spelled.models import MAYBE, NO, YES, Spelled, spelled_model
@@ -152,10 +153,14 @@ def evaluate(compiled: Compiled, inputs: list[torch.Tensor]) -> list[np.ndarray]
             for x, port in zip(inputs, graph.inputs, strict=True)
         ]
         values = layers.evaluate(graph, integers)
-        rows.append([
-            layers.dequantize(values[p.tensor], graph.tensors[p.tensor].type).reshape(p.shape)
+        outputs = {
+            p.name: layers.dequantize(values[p.tensor], graph.tensors[p.tensor].type).reshape(
+                1, *p.shape
+            )
             for p in graph.outputs
-        ])  # fmt: skip
+        }
+        found = run_steps(graph.host_steps, graph.results, outputs)
+        rows.append([array[0] for array in found])
     return [np.stack(output).astype(np.float64) for output in zip(*rows, strict=True)]
 
 

@@ -428,11 +428,11 @@ class _Writer:
 
     def unsupported(self, x: str) -> str:
         shape = self.shapes[x]
+        if self.chance(0.4):
+            return self.head(x)
         spelled = [
-            f"torch.sigmoid({x})", f"{x}.sigmoid()", f"{self.attr('nn.SiLU()', 'act')}({x})",
-            f"F.gelu({x})", f"F.softmax({x}, 1)", f"{self.attr('nn.Softmax(1)', 'act')}({x})",
-            f"torch.exp({x})", f"{x} * {x}", f"{x} ** 2", f"{x}.abs()", f"torch.tanh({x})",
-            f"F.elu({x})", f"F.normalize({x})", f"1 / ({x}.abs() + 1)", f"{x}.flip(0)",
+            f"{self.attr('nn.SiLU()', 'act')}({x})", f"F.gelu({x})", f"{x} * {x}", f"{x} ** 2",
+            f"F.elu({x})", f"1 / ({x}.abs() + 1)", f"{x}.flip(0)",
             f"torch.where({x} > 0, {x}, -{x})",
         ]  # fmt: skip
         if len(shape) == 3:
@@ -440,6 +440,16 @@ class _Writer:
             up = self.attr(f"nn.ConvTranspose2d({shape[0]}, {shape[0]}, 1)", "up")
             spelled += [f"{norm}({x})", f"{up}({x})", f"{x}.roll(1, 2)"]
         return self.emit(self.rng.choice(spelled), [x], shape, NO, tag="refused")
+
+    def head(self, x: str) -> str:
+        """What the host computes: supported where nothing else reads it."""
+        text = self.choice(
+            f"torch.sigmoid({x})", f"{x}.sigmoid()", f"F.softmax({x}, 1)", f"torch.exp({x})",
+            f"{self.attr('nn.Softmax(1)', 'act')}({x})", f"{x}.abs()", f"torch.tanh({x})",
+            f"F.log_softmax({x}, -1)", f"F.softplus({x})", f"1 - torch.sigmoid({x}) / 2",
+        )  # fmt: skip
+        kind = text.replace("self.act", "nn.Softmax").split("(")[0].split(".")[-1]
+        return self.emit(text, [x], self.shapes[x], MAYBE, tag=f"head.{kind}")
 
     def undecided(self, x: str) -> str:
         """Legal PyTorch that a compiler may well support: either outcome is right."""

@@ -149,7 +149,6 @@ NORMS = [
     Case("LayerNorm", "plain", "nn.LayerNorm([3, 8, 9])"),
     Case("InstanceNorm2d", "plain", "nn.InstanceNorm2d(3)"),
     Case("LocalResponseNorm", "plain", "nn.LocalResponseNorm(2)"),
-    Case("normalize", "F.normalize", "F.normalize(x)"),
 ]  # fmt: skip
 
 ACTIVATIONS = [
@@ -170,6 +169,9 @@ ACTIVATIONS = [
         "(x + 0).clip_(0, 1)", "(x + 0).clamp_min_(0)", "(x + 0).clamp_max_(1)",
         "torch.clamp_min_(x + 0, 0)", "torch.clamp_max_(x + 0, 1)", "x.clamp(1, 0.5)")],
     Case("clamp", "computed bounds", "torch.clamp(x, min=x.mean((2, 3), keepdim=True))"),
+    Case("minimum", "a constant", "torch.minimum(x, w)", parameters={"w": (1,)}),
+    Case("maximum", "constants per channel", "torch.maximum(w, x)", parameters={"w": (3, 1, 1)}),
+    Case("clamp", "bounds per channel", "torch.clamp(x, w, w + 1)", parameters={"w": (3, 1, 1)}),
     Case("LeakyReLU", "nn.LeakyReLU", "nn.LeakyReLU(0.1)"),
     Case("LeakyReLU", "F.leaky_relu", "F.leaky_relu(x, 0.25)"),
     Case("LeakyReLU", "in place", "F.leaky_relu_(x + 0)"),
@@ -182,11 +184,9 @@ ACTIVATIONS = [
     Case("Hardsigmoid", "F.hardsigmoid", "F.hardsigmoid(x)"),
     Case("Threshold", "nn.Threshold", "nn.Threshold(0.1, 0)"),
     *[Case(name, f"nn.{name}", f"nn.{name}()") for name in (
-        "Hardswish", "Sigmoid", "Tanh", "GELU", "SiLU", "ELU", "SELU", "Mish", "Softplus",
-        "Hardshrink", "Softsign", "Softmax2d")],
-    Case("Softmax", "nn.Softmax", "nn.Softmax(1)"),
-    *[Case(name, f"torch.{name}", f"torch.{name}(x)") for name in (
-        "exp", "sqrt", "abs", "sin", "sign", "square")],
+        "Hardswish", "GELU", "SiLU", "ELU", "SELU", "Mish",
+        "Hardshrink", "Softsign")],
+    *[Case(name, f"torch.{name}", f"torch.{name}(x)") for name in ("sin", "sign", "square")],
     *[Case("Dropout", code, code) for code in (
         "nn.Dropout(0.5)", "nn.Dropout2d(0.5)", "nn.AlphaDropout(0.5)",
         "nn.FeatureAlphaDropout(0.5)", "F.dropout(x, training=self.training)",
@@ -200,6 +200,35 @@ ACTIVATIONS = [
         "torch.clone(x)", "torch.detach(x)", "x.type(torch.float32)", "x.type_as(x)", "x.data",
         "torch.Tensor.contiguous(x)")],
     Case("same values", "another dtype", "x.half()"),
+]  # fmt: skip
+
+HEADS = [
+    *[Case(name, f"nn.{name}", f"nn.{name}({dim})") for name, dim in (
+        ("Softmax", 1), ("LogSoftmax", -1), ("Softmin", 1), ("Softmax2d", ""), ("Sigmoid", ""),
+        ("Tanh", ""), ("LogSigmoid", ""), ("Softplus", ""))],
+    *[Case(code.split("(x")[0], code, code) for code in (
+        "F.softmax(x, 1)", "torch.softmax(x, 3)", "x.softmax(1)", "F.log_softmax(x, 1)",
+        "torch.log_softmax(x, 1)", "x.log_softmax(-1)", "F.softmin(x, 1)", "F.softplus(x)",
+        "F.logsigmoid(x)", "torch.sigmoid(x)", "F.sigmoid(x)", "torch.special.expit(x)",
+        "x.sigmoid()", "torch.tanh(x)", "F.tanh(x)", "x.tanh()", "torch.exp(x)", "x.exp()",
+        "torch.abs(x)", "torch.absolute(x)", "x.abs()", "x.absolute()", "x.__abs__()",
+        "torch.argmax(x, 1)", "x.argmax(1, keepdim=True)", "torch.argmin(x, 1)", "x.argmin(2)",
+        "x.argmax()", "torch.softmax(x, 0)")],
+    *[Case("in place", code, code) for code in (
+        "torch.sigmoid_(x + 0)", "(x + 0).sigmoid_()", "torch.tanh_(x + 0)", "(x + 0).tanh_()",
+        "torch.exp_(x + 0)", "(x + 0).exp_()", "torch.abs_(x + 0)", "(x + 0).abs_()",
+        "torch.sqrt_(x.clamp(min=0.1))", "x.clamp(min=0.1).sqrt_()",
+        "torch.log_(x.clamp(min=0.1))", "x.clamp(min=0.1).log_()")],
+    *[Case(code[:5], code, code) for code in (
+        "torch.log(x.clamp(min=0.1))", "x.clamp(min=0.1).log()",
+        "torch.sqrt(x.clamp(min=0.1))", "x.clamp(min=0.1).sqrt()")],
+    Case("normalize", "F.normalize", "F.normalize(x)"),
+    Case("head", "arithmetic behind it", "1 - 2 * torch.sigmoid(x)"),
+    Case("head", "one channel of it", "torch.softmax(x, 1)[:, 0]"),
+    Case("head", "another shape of it", "torch.sigmoid(x).flatten(1)"),
+    Case("head", "argmax of it", "torch.softmax(x, 1).argmax(1)"),
+    Case("head", "a layer behind it", "F.relu(torch.sigmoid(x))"),
+    Case("head", "a product with it", "x * torch.sigmoid(x)"),
 ]  # fmt: skip
 
 POOLING = [
@@ -238,7 +267,7 @@ POOLING = [
         "x.mean(3).mean(2)", "x.mean(2)", "x.mean(1)", "x.mean()", "x.mean(0)")],
     Case("mean", "of a sequence", "x.mean(2)", (ROW,)),
     *[Case(code.split("(")[0][2:], code, code) for code in (
-        "x.sum((2, 3))", "x.amax((2, 3))", "x.std((2, 3))", "x.argmax(1)")],
+        "x.sum((2, 3))", "x.amax((2, 3))", "x.std((2, 3))")],
     *[Case("Upsample", arguments, f"nn.Upsample({arguments})") for arguments in (
         "scale_factor=2", "size=(16, 27)", 'scale_factor=2, mode="bilinear"', "scale_factor=1.5")],
     Case("Upsample", "nn.UpsamplingNearest2d", "nn.UpsamplingNearest2d(scale_factor=3)"),
@@ -299,7 +328,8 @@ ARITHMETIC = [
         "(x + 0).neg_()", "x.__neg__()", "+x", "torch.positive(x)", "x.positive()", "x ** 2",
         "x % 2")],
     *[Case(code.split("(")[0].replace("torch.", ""), code, code, TWO) for code in (
-        "torch.maximum(x, y)", "torch.minimum(x, y)", "torch.where(x > 0, x, y)",
+        "torch.maximum(x, y)", "torch.minimum(x, y)", "torch.fmax(x, y)", "torch.fmin(x, y)",
+        "x.maximum(y)", "x.minimum(y)", "x.fmax(y)", "x.fmin(y)", "torch.where(x > 0, x, y)",
         "torch.bmm(x[:, 0], y[:, 0].transpose(1, 2))")],
 ]  # fmt: skip
 
@@ -372,6 +402,7 @@ SECTIONS: dict[str, list[Case]] = {
     "Convolutions and linear layers": CONVOLUTIONS,
     "Normalisation": NORMS,
     "Activations, Dropout and calls that change nothing": ACTIVATIONS,
+    "Heads: steps on the host, at the end of a model": HEADS,
     "Pooling, mean, upsampling": POOLING,
     "Arithmetic": ARITHMETIC,
     "Shapes, channels, joining": SHAPES,

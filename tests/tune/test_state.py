@@ -15,7 +15,7 @@ from rasna.compile.pipeline import flatten_outputs, quantize_model
 from rasna.compile.settings import settings_of
 from rasna.golden import layers
 from rasna.graph import QuantGraph
-from rasna.tune.integer import restructure
+from rasna.structure import nest
 from tests.messages import refuses
 from tests.models.zoo import build, sample
 from tests.random_models import random_model
@@ -48,7 +48,7 @@ def golden(graph: QuantGraph, samples, image: int):
         layers.dequantize(values[p.tensor], graph.tensors[p.tensor].type).reshape(p.shape)
         for p in graph.outputs
     ]
-    return restructure(graph.structure, leaves)
+    return nest(graph.structure, leaves)
 
 
 def assert_equals_golden(model, graph, samples, images, case):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def compile(
     model: torch.nn.Module,
     *samples: Any,
-    channel_last: bool = True,
+    channel_last: bool | None = None,
     target: str | Target = DEFAULT_TARGET,
     until: str | Sequence[str] | None = None,
 ) -> Program:
@@ -36,8 +36,9 @@ def compile(
     *samples : array or tensor
         One per positional input of the model's forward, batch first: (batch, H, W, C),
         (batch, L, C) or (batch, features), any real dtype. Their values choose the types.
-    channel_last : bool
-        False: samples are (batch, C, H, W) or (batch, C, L).
+    channel_last : bool, default True
+        False: samples are (batch, C, H, W) or (batch, C, L). Where it is not given and a sample
+        fits both orders, as (batch, 16, 16) does, a warning asks for it.
     target : str or Target
         Which machine the program is for.
     until : str or list of str
@@ -87,7 +88,7 @@ def compile(
 def check(
     model: torch.nn.Module,
     *samples: Any,
-    channel_last: bool = True,
+    channel_last: bool | None = None,
     target: str | Target = DEFAULT_TARGET,
     until: str | Sequence[str] | None = None,
 ) -> Report:
@@ -122,7 +123,7 @@ def check(
 
 def _arguments(model, samples: Sequence[Any], channel_last, target, until) -> tuple:
     """Plain module, NCHW tensors, channel_last and Target, all checked."""
-    from .samples import check_samples, unwrap
+    from .samples import check_samples, unwrap, warn_ambiguous
     from .until import check_until
 
     arrays = list(samples)
@@ -131,4 +132,8 @@ def _arguments(model, samples: Sequence[Any], channel_last, target, until) -> tu
     machine = get_target(target)
     model = unwrap(model)
     check_until(until)
-    return model, check_samples(arrays, channel_last), channel_last, machine
+    inputs = check_samples(arrays, True if channel_last is None else channel_last)
+    if channel_last is None:
+        warn_ambiguous(inputs)
+        channel_last = True
+    return model, inputs, channel_last, machine

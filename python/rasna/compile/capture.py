@@ -16,13 +16,14 @@ from typing import Any
 import torch
 from torch import fx
 
+from ..structure import Structure, is_field, is_name, record_key, record_kind
 from . import floatgraph as fg
 from .context import REFERENCES, Context
-from .operators import BATCH, TAKES_CONSTANTS, Value, find_handler
-from .problems import Problem, Problems, Refusal, ended_before, remedy_for
+from .operators import BATCH, TAKES_CONSTANTS, Record, Value, find_handler
+from .problems import Problem, Problems, Refusal, ended_before, first_line, remedy_for
 from .report import result_name
 from .samples import was_moved
-from .trace import Trace, trace_all
+from .trace import Trace, call_module, trace_all
 from .until import Until, cut
 
 
@@ -147,6 +148,8 @@ class _Walker:
         self.trace = traced
         self.problems = Problems()
         self.context = Context(root, 2, training)
+        self.context.on_host_read = self._refuse_host
+        self.nodes = {node.name: node for node in traced.graph.nodes}
         self.known: dict[str, Any] = {}  # Value, reference, Python value, _Stale or _Missing
         self.real: dict[str, Any] = {}
         self.steps: dict[str, Step] = {}
@@ -246,11 +249,36 @@ class _Walker:
             step.problem = self._refused(refusal, node)
             known = self._opaque(node, real, step.problem)
         else:
-            step.is_tensor = any(isinstance(leaf, Value) for leaf in _leaves(known))
+            computed = any(isinstance(leaf, Value) for leaf in _leaves(known))
+            step.is_tensor = computed and not isinstance(known, Record)
         self.known[node.name], self.real[node.name] = known, real
         self._follow_inplace(node, versions)
 
+    def _refuse_host(self, name: str) -> None:
+        """Another operation reads a host step: a problem of the first one in its chain."""
+        nodes = self.context.graph.nodes
+        chain = [name]
+        while isinstance(nodes[nodes[chain[-1]].inputs[0]].op, fg.Host):
+            chain.append(nodes[chain[-1]].inputs[0])
+        where = nodes[chain[-1]].where
+        called = find_handler(self.root, self.nodes[where.node])[0]
+        found = Problems()
+        remedy = ended_before(remedy_for(called), self._ends(self.nodes[where.node]))
+        found.add(where, f"{called} in front of other operations is not supported", remedy)
+        problem = found.found[0]
+        self.problems.extend([problem])
+        for link in chain:
+            node = nodes[link]
+            self.steps[node.where.node].problem = problem
+            self.made_by[link] = problem
+            self.opaque[link] = (list(node.inputs), self.real.get(node.where.node, torch.zeros(0)))
+            node.op, node.inputs = fg.Opaque(), []
+
     def _refused(self, refusal: Refusal, node: fx.Node) -> Problem:
+        for source in node.all_input_nodes:
+            for leaf in _leaves(self.known[source.name]):
+                if isinstance(leaf, Value) and self.context.is_host(leaf):
+                    self._refuse_host(leaf.name)
         noted = self._noted_here()
         if noted is not None:
             return noted
@@ -312,17 +340,16 @@ class _Walker:
         target: Any = node.target
         try:
             if node.op == "call_module":
-                return self.root.get_submodule(target)(*args, **kwargs)
+                return call_module(self.root, target, args, kwargs)
             if node.op == "call_method":
                 return getattr(args[0], target)(*args[1:], **kwargs)
             return target(*args, **kwargs)
         except Exception as error:
             leaves = [*_leaves([args, kwargs])]
             shapes = [str(tuple(a.shape)) for a in leaves if isinstance(a, torch.Tensor)]
-            text = str(error).splitlines() or [type(error).__name__]
             raise _NotComputable(
                 f"PyTorch cannot compute this for inputs of the shapes {', '.join(shapes)} "
-                f"({text[0]})",
+                f"({first_line(error)})",
                 self._other_layout(node, leaves) or "check the samples and channel_last",
             ) from error
 
@@ -401,10 +428,12 @@ class _Walker:
         """``known``, after comparing its shape and dtype with what PyTorch computed."""
         if isinstance(known, Value):
             expected = (self.context.batch, *known.shape)
-            if tuple(real.shape) != expected or real.dtype != torch.float32:
+            op = self.context.graph.nodes[known.name].op
+            dtype = op.dtype if isinstance(op, fg.Host) else torch.float32
+            if tuple(real.shape) != expected or real.dtype != dtype:
                 raise Refusal(
                     f"a result of shape {tuple(real.shape)} and {real.dtype}, "
-                    f"where {expected} and torch.float32 were expected, is not supported",
+                    f"where {expected} and {dtype} were expected, is not supported",
                     "please report this model",
                 )
             self._check_channels(known)
@@ -479,11 +508,27 @@ class _Walker:
                 "output", "the model returns no tensor that it computes", "return at least one"
             )
 
-    def _structure(self, known: Any) -> int | dict:
+    def _record(self, record: Record) -> Structure:
+        kind, name = str(record_kind(record.kind)), record.kind.__name__
+        if is_name(name) and all(is_field(kind, field) for field in record.fields):
+            self.context.graph.classes[record_key(kind, name, record.fields)] = record.kind
+            fields = {field: self._structure(item) for field, item in record.fields.items()}
+            return {kind: [name, fields]}
+        self._add(
+            "output", f"an output of the class {name} is not supported",
+            "give the class and its fields names that do not begin with underscores",
+        )  # fmt: skip
+        return 0
+
+    def _structure(self, known: Any) -> Structure:
         outputs = self.context.graph.outputs
         if isinstance(known, Value):
             outputs.append(known.name)
             return len(outputs) - 1
+        if known is None:
+            return None
+        if isinstance(known, Record):
+            return self._record(known)
         if isinstance(known, dict) and all(isinstance(key, str) for key in known):
             return {"dict": {key: self._structure(item) for key, item in known.items()}}
         if isinstance(known, (tuple, list)):
@@ -491,7 +536,10 @@ class _Walker:
             return {kind: [self._structure(item) for item in known]}
         what = f"an output that is {_describe(known)} is not supported"
         if not isinstance(known, _Missing):
-            self._add("output", what, "return computed tensors in tuples, lists or dicts only")
+            self._add(
+                "output", what,
+                "return computed tensors in tuples, lists, dicts, named tuples or dataclasses only",
+            )  # fmt: skip
         return 0
 
 
@@ -521,6 +569,8 @@ def _leaves(value: Any):
             yield from _leaves(item)
     elif isinstance(value, dict):
         yield from _leaves(list(value.values()))
+    elif isinstance(value, Record):
+        yield from _leaves(value.fields)
     elif isinstance(value, slice):
         yield from (value.start, value.stop, value.step)
     else:

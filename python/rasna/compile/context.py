@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -31,11 +31,19 @@ class Context:
         self.graph = fg.FloatGraph()
         self.real: Any = None
         self.where = fg.Where("")
+        self.on_host_read: Callable[[str], None] = lambda name: None
 
     def add(
         self, op: fg.FloatOp, inputs: Sequence[Value], shape: Sequence[int], suffix: str = ""
     ) -> Value:
-        """Append a node named after the current FX node. shape: without the batch."""
+        """Append a node named after the current FX node. shape: without the batch.
+
+        What the accelerator computes may not read a host step: ``on_host_read`` is told.
+        """
+        if not isinstance(op, fg.Host):
+            for value in inputs:
+                if self.is_host(value):
+                    self.on_host_read(value.name)
         name = self.graph.fresh_name(self.where.node + suffix)
         shape = tuple(int(n) for n in shape)
         self.graph.add(fg.Node(name, op, [v.name for v in inputs], shape, self.where))
@@ -44,6 +52,10 @@ class Context:
     def value(self, name: str) -> Value:
         """The value of an existing node."""
         return Value(name, self.graph.nodes[name].shape)
+
+    def is_host(self, value: Value) -> bool:
+        """Whether a value is computed behind the accelerator."""
+        return isinstance(self.graph.nodes[value.name].op, fg.Host)
 
     def tensor(self, ref: fg.Ref) -> torch.Tensor:
         """The live tensor behind a reference."""

@@ -23,7 +23,7 @@ from .check_quant import check_quant
 from .lower import _Lowering
 from .passes import simplify
 from .pipeline import check_same
-from .problems import Problems, problems_of
+from .problems import Problems, first_line, problems_of
 from .report import Report, make_report
 from .samples import model_problems, to_cpu_float32
 from .settings import Settings
@@ -64,9 +64,8 @@ def dry_run(
         except RasnaError:  # an argument is wrong
             raise
         except Exception as error:
-            text = (str(error).splitlines() or [""])[0]
             problems.add(
-                "", f"the compiler fails ({type(error).__name__}: {text})",
+                "", f"the compiler fails ({type(error).__name__}: {first_line(error)})",
                 "please report this model",
             )  # fmt: skip
     return make_report(model, target.name, problems.found, captured)

@@ -163,6 +163,27 @@ def leaky(root: torch.nn.Module, x: torch.Tensor, op: fg.Leaky) -> torch.Tensor:
     return torch.where(x >= 0, x, x * slope)
 
 
+HOST: dict[str, Callable[..., torch.Tensor]] = {
+    "softmax": lambda x, axis: torch.softmax(x, axis),
+    "log_softmax": lambda x, axis: torch.log_softmax(x, axis),
+    "argmax": lambda x, axis, keepdim: torch.argmax(x, axis, keepdim),
+    "argmin": lambda x, axis, keepdim: torch.argmin(x, axis, keepdim),
+    "normalize": lambda x, axis, eps: F.normalize(x, 2.0, axis, eps),
+    "scale": lambda x, factor, offset: x * factor + offset,
+    "reshape": lambda x, shape: x.reshape(len(x), *shape),
+    "take": lambda x, channels: x[:, list(channels)],
+    "sigmoid": torch.sigmoid,
+    "logsigmoid": F.logsigmoid,
+    "softplus": F.softplus,
+    "tanh": torch.tanh,
+    "exp": torch.exp,
+    "log": torch.log,
+    "sqrt": torch.sqrt,
+    "abs": torch.abs,
+}
+"""The kinds of ``golden/host.py`` in PyTorch, for training and for checks."""
+
+
 def run_node(
     root: torch.nn.Module, node: fg.Node, inputs: Sequence[torch.Tensor]
 ) -> torch.Tensor:
@@ -195,6 +216,8 @@ def run_node(
         y = curves.apply(op.function, x)
     elif isinstance(op, fg.Product):
         y = x * inputs[1]
+    elif isinstance(op, fg.Host):
+        y = HOST[op.kind](x, **dict(op.attributes))
     elif isinstance(op, fg.Reshape):
         y = x.reshape(x.shape[0], *node.shape)
     elif isinstance(op, (fg.Clamp, fg.Dropout)):

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from ..graph import Padding
+from ..structure import Structure
 
 UNBOUNDED = (-math.inf, math.inf)
 
@@ -263,13 +264,26 @@ class Dropout:
 
 
 @dataclass(frozen=True)
+class Host:
+    """A step behind the accelerator, as ``rasna.graph.HostStep``; only others like it read it.
+
+    attributes: pairs of name and value.
+    """
+
+    kind: str
+    attributes: tuple[tuple[str, Any], ...] = ()
+    dtype: torch.dtype = torch.float32
+    channels: bool = True
+
+
+@dataclass(frozen=True)
 class Opaque:
     """Something that is not supported, kept so that capture can go on and report the rest."""
 
 
 FloatOp = (
     Input | Conv | Linear | Affine | Sum | Clamp | MaxPool | AvgPool | Concat | Select | Unshuffle
-    | Leaky | Curve | Product | Reshape | Dropout | Opaque
+    | Leaky | Curve | Product | Reshape | Dropout | Host | Opaque
 )
 
 
@@ -288,13 +302,15 @@ class Node:
 class FloatGraph:
     """Nodes in execution order.
 
-    outputs: names of nodes; structure: how they are nested, as in ``rasna.graph.QuantGraph``.
+    outputs: names of nodes; structure, classes: how they are nested, as in
+    ``rasna.graph.QuantGraph``.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    structure: int | dict = 0
+    structure: Structure = 0
+    classes: dict[tuple, type] = field(default_factory=dict)
 
     def add(self, node: Node) -> str:
         """Append a node and return its name."""

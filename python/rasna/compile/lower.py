@@ -68,7 +68,7 @@ class _Lowering:
         self.types = types
         self.settings = settings
         self.problems = problems
-        self.quant = QuantGraph({}, [], [], [], graph.structure)
+        self.quant = QuantGraph({}, [], [], [], graph.structure, graph.classes)
         self.tensor_of: dict[str, str] = {}
         self.made: dict[tuple, str] = {}  # conversions that exist already
 
@@ -99,6 +99,7 @@ class _Lowering:
             fg.Leaky: partial(moves.leaky, self),
             fg.Curve: partial(pointwise.curve, self),
             fg.Product: partial(pointwise.product, self),
+            fg.Host: lambda node: None,  # see _outputs
         }
         handlers[type(node.op)](node)
 
@@ -307,15 +308,48 @@ class _Lowering:
     # ---- outputs
 
     def _outputs(self) -> None:
-        taken = {port.name for port in self.quant.inputs}
+        """Ports of what the accelerator computes, and the host steps behind them."""
+        self.taken = {port.name for port in self.quant.inputs}
+        self.quant.results = []
+        ports: dict[str, str] = {}  # float node to what holds it
+        hosts = [n for n in self.float.outputs if isinstance(self.float.nodes[n].op, fg.Host)]
         for name in self.float.outputs:
-            port = self.float.nodes[name].where.node or name
-            port = name if port in taken else port
-            while port in taken:
-                port += "_out"
-            taken.add(port)
-            shape = self.float.nodes[name].shape
-            self.quant.outputs.append(qg.Port(port, self.tensor_of[name], shape))
+            if name not in hosts:
+                ports[name] = self._port(name)
+            self.quant.results.append(ports.get(name, name))
+        for name in dict.fromkeys(hosts):  # behind, so that they share the ports of outputs
+            step = self._host_step(name, ports)
+            self.quant.results = [step if r == name else r for r in self.quant.results]
+
+    def _free_name(self, name: str) -> str:
+        """The FX node's name for a port or step, with what makes it the only one."""
+        free = self.float.nodes[name].where.node or name
+        free = name if free in self.taken else free
+        while free in self.taken:
+            free += "_out"
+        self.taken.add(free)
+        return free
+
+    def _port(self, name: str) -> str:
+        port = qg.Port(self._free_name(name), self.tensor_of[name], self.float.nodes[name].shape)
+        self.quant.outputs.append(port)
+        return port.name
+
+    def _host_step(self, name: str, made: dict[str, str]) -> str:
+        """The name of the step of a float node; it and what it reads are made where necessary."""
+        node = self.float.nodes[name]
+        if name not in made and not isinstance(node.op, fg.Host):
+            made[name] = self._port(name)
+        elif name not in made:
+            source = self._host_step(node.inputs[0], made)
+            op, made[name] = node.op, self._free_name(name)
+            self.quant.host_steps.append(
+                qg.HostStep(
+                    made[name], op.kind, source, node.shape, str(op.dtype).partition(".")[2],
+                    op.channels, dict(op.attributes),
+                )  # fmt: skip
+            )
+        return made[name]
 
 
 def _stored_shape(logical: tuple[int, ...]) -> tuple[int, int, int]:

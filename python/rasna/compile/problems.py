@@ -21,8 +21,6 @@ _NUMBER = "keep the computation on tensors"
 # Remedies by lower-case name of a function, method or module. Other names: OUTSIDE.
 _REMEDIES: dict[str, str] = {
     "glu": "use a * torch.sigmoid(b) of the halves a, b = x.chunk(2, 1)",
-    "maximum": "use y + F.relu(x - y)",
-    "minimum": "use y - F.relu(y - x)",
     "max": "use F.adaptive_max_pool2d(x, 1) for the largest value of every map, or "
     "y + F.relu(x - y) for the larger one of two",
     "min": "use -F.adaptive_max_pool2d(-x, 1) for the smallest value of every map, or "
@@ -80,6 +78,17 @@ _REMEDIES: dict[str, str] = {
 def remedy_for(name: str) -> str:
     """What to do instead of the operation ``name``."""
     return _REMEDIES.get(name.lower().strip("_"), OUTSIDE)
+
+
+def first_line(error: BaseException, limit: int = 200) -> str:
+    """The first line of what another library says, cut at ``limit`` characters."""
+    return shorten(str(error), limit) or type(error).__name__
+
+
+def shorten(text: str, limit: int = 200) -> str:
+    """The first line of a text, cut at ``limit`` characters."""
+    line = (text.splitlines() or [""])[0]
+    return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def ended_before(remedy: str, until: Sequence[str] | None) -> str:

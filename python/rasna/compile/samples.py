@@ -11,11 +11,17 @@ import numpy as np
 import torch
 
 from ..errors import RasnaTypeError, RasnaValueError
+from ..warn import warn_user
 from .problems import Problems
+
+_WRAPPERS = (
+    torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel,
+    torch.optim.swa_utils.AveragedModel,
+)  # fmt: skip
 
 
 def unwrap(model: Any) -> torch.nn.Module:
-    """The plain module inside ``torch.compile``, ``DataParallel`` and DDP wrappers.
+    """The plain module inside ``torch.compile``, ``DataParallel``, DDP and ``AveragedModel``.
 
     Raises RasnaTypeError for what is no module, and for scripted modules.
     """
@@ -27,9 +33,7 @@ def unwrap(model: Any) -> torch.nn.Module:
             )
         if hasattr(model, "_orig_mod"):  # torch.compile
             model = model._orig_mod
-        elif isinstance(
-            model, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
-        ):
+        elif isinstance(model, _WRAPPERS):
             model = model.module
         elif isinstance(model, torch.nn.Module):
             return model
@@ -116,6 +120,23 @@ def check_samples(samples: Sequence[Any], channel_last: bool) -> list[torch.Tens
             f"{', '.join(map(str, sizes))}"
         )
     return result
+
+
+def warn_ambiguous(samples: Sequence[torch.Tensor]) -> None:
+    """Ask about samples whose shape leaves open which dimension holds the channels.
+
+    samples: NCHW, as :func:`check_samples` gives them from arrays with their channels last.
+    """
+    for index, sample in enumerate(samples):
+        if sample.dim() > 2 and sample.shape[1] == sample.shape[2] > 1:  # C is H or L
+            shape = (len(sample), *sample.shape[2:], sample.shape[1])
+            order = ("L", "C") if len(shape) == 3 else ("H", "W", "C")
+            second = ", ".join(["batch", "C", *order[:-1]])
+            warn_user(
+                f"sample {index}: the shape {shape} does not tell which dimension holds the "
+                f"channels; it is read as (batch, {', '.join(order)}). Pass channel_last=True if "
+                f"that is right, channel_last=False for ({second})"
+            )
 
 
 def mark_bytes(tensor: torch.Tensor, dtype: Any) -> torch.Tensor:

@@ -26,9 +26,10 @@ import torch
 from torch import fx
 
 from ..errors import CompileError
+from ..structure import record_fields, record_kind
 from .floatgraph import Const, Param, Where, fetch
 from .operators import find_handler
-from .problems import Problem, Problems, remedy_for
+from .problems import Problem, Problems, remedy_for, shorten
 from .sizes import DependsOnValues, condition, length, reads_sizes_only
 
 _TORCH_DIR = os.path.dirname(torch.__file__) + os.sep
@@ -201,7 +202,16 @@ class _Tracer(fx.Tracer):
         self.results.setdefault(path, []).append(call)
         return result
 
+    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        """A placeholder per input; parameters behind them take their defaults."""
+        names = concrete_args or {}
+        placeholders = [self.create_proxy("placeholder", name, (), {}) for name in names["inputs"]]
+        return root_fn, [self.root, *placeholders]
+
     def create_arg(self, a: Any) -> Any:
+        if record_kind(type(a)):
+            fields = {name: self.create_arg(item) for name, item in record_fields(a).items()}
+            return self.create_node("call_function", type(a), (), fields)
         if isinstance(a, torch.Tensor):
             owned = itertools.chain(self.root.named_parameters(), self.root.named_buffers())
             path = self.tensor_attrs.get(a) or next((n for n, t in owned if t is a), None)
@@ -213,6 +223,14 @@ class _Tracer(fx.Tracer):
         return super().create_arg(a)
 
 
+def call_module(root: torch.nn.Module, path: str, args: tuple, kwargs: dict) -> Any:
+    """What a module of a trace computes by itself, also where it is a tuned model as a whole."""
+    module = root.get_submodule(path)
+    if "_rasna_tune" in vars(module):
+        return type(module).forward(module, *args, **kwargs)
+    return module(*args, **kwargs)
+
+
 def _is_user_file(filename: str) -> bool:
     return not filename.startswith((_TORCH_DIR, _OWN_DIR, "<"))
 
@@ -221,6 +239,8 @@ def _nodes(value: Any) -> Any:
     """A module's result with nodes in place of proxies."""
     if isinstance(value, fx.Proxy):
         return value.node
+    if record_kind(type(value)) in ("dataclass", "model_output"):
+        value = record_fields(value)
     if isinstance(value, dict):
         return {key: _nodes(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
@@ -283,10 +303,10 @@ def trace_all(
     """
     if _Tracer(set()).is_leaf_module(model, ""):
         return _trace_leaf(model, num_inputs)
-    defaults = _default_arguments(model, num_inputs)
+    names = _input_names(model, num_inputs)
     opaque: dict[str, Problem] = {}
     while True:
-        traced, failed, problem = _trace_once(model, defaults, opaque, samples)
+        traced, failed, problem = _trace_once(model, names, opaque, samples)
         if problem is None:
             return traced
         if not failed or failed in opaque:
@@ -296,14 +316,14 @@ def trace_all(
 
 
 def _trace_once(
-    model: torch.nn.Module, defaults: dict[str, Any], opaque: dict[str, Problem],
+    model: torch.nn.Module, names: Sequence[str], opaque: dict[str, Problem],
     samples: Sequence[torch.Tensor] | None,
 ) -> tuple[Trace, str | None, Problem | None]:
     """The trace with ``opaque`` modules as leaves; the module and the problem that ended it."""
     tracer = _Tracer(set(opaque), samples)
     failed, problem = None, None
     try:
-        tracer.trace(model, concrete_args=defaults or None)
+        tracer.trace(model, concrete_args={"inputs": names})
     except Exception as error:
         failed, problem = tracer.failed, _problem_of(error, tracer)
     traced = Trace(
@@ -328,24 +348,21 @@ def _trace_leaf(model: torch.nn.Module, num_inputs: int | None) -> Trace:
     return Trace(graph, {node.name: Where(node.name) for node in graph.nodes})
 
 
-def _default_arguments(model: torch.nn.Module, num_inputs: int | None) -> dict[str, Any]:
+def _input_names(model: torch.nn.Module, num_inputs: int | None) -> list[str]:
+    """Names of the inputs: parameters of forward, then numbers for those of ``*args``."""
     parameters = list(inspect.signature(type(model).forward).parameters.values())[1:]
-    positional = [p for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
-    required = [p for p in positional if p.default is p.empty]
-    starred = any(p.kind == p.VAR_POSITIONAL for p in parameters)
-    count = len(required) if num_inputs is None else num_inputs
-    name = type(model).__name__
-    if starred:
-        raise CompileError(
-            f"{name}.forward takes *args, which cannot be traced; give every input a name"
-        )
-    if count < len(required) or count > len(positional):
-        names = ", ".join(p.name for p in positional)
+    positional = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    required = [p for p in parameters if p.name in positional and p.default is p.empty]
+    starred = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
+    count = num_inputs if num_inputs is not None else max(len(required), int(starred is not None))
+    if count < len(required) or (count > len(positional) and starred is None):
         least, most = len(required), len(positional)
         wanted = f"{least}" if least == most else f"{least} to {most}"
-        raise CompileError(_wrong_count(name, wanted, names, count))
-    skipped = positional[count:] + [p for p in parameters if p.kind == p.KEYWORD_ONLY]
-    return {p.name: p.default for p in skipped}
+        names = [*positional, f"*{starred}"] if starred else positional
+        wanted = f"at least {least}" if starred else wanted
+        raise CompileError(_wrong_count(type(model).__name__, wanted, ", ".join(names), count))
+    rest = range(count - len(positional))
+    return [*positional[:count], *(f"{starred}_{number}" for number in rest)]
 
 
 def _wrong_count(name: str, wanted: str, names: str, given: int | None) -> str:
@@ -394,7 +411,7 @@ def _explain(text: str, kind: str = "") -> tuple[str, str]:
     for pattern, what, remedy in _EXPLANATIONS:
         if re.search(pattern, text):
             return f"{what} is not supported", remedy
-    first = text.split("\n")[0]
+    first = shorten(text)
     if kind == "AssertionError":
         return (
             f"an assertion of the model fails for these samples ({first or 'without a text'})",

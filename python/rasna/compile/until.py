@@ -13,7 +13,7 @@ from torch import fx
 
 from ..errors import CompileError, RasnaTypeError, RasnaValueError
 from .floatgraph import Const, Param, Where, fetch
-from .trace import Call, Trace, trace_all
+from .trace import Call, Trace, call_module, trace_all
 
 Until = str | Sequence[str] | None
 
@@ -196,7 +196,7 @@ def _interpret(
             ref = Param(str(node.target)) if constant is None else Const(constant)
             values[node.name] = fetch(model, ref)
         elif node.op == "call_module":
-            values[node.name] = model.get_submodule(str(node.target))(*args, **kwargs)
+            values[node.name] = call_module(model, str(node.target), args, kwargs)
         elif node.op == "call_method":
             values[node.name] = getattr(args[0], str(node.target))(*args[1:], **kwargs)
         elif node.op == "call_function":

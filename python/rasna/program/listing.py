@@ -32,9 +32,12 @@ def program_text(program: Program) -> str:
         f"ISA {program.isa_version}, compiler {program.compiler_version or 'unknown'})",
         *(f"input   {port}" for port in program.inputs),
         *(f"output  {port}" for port in program.outputs),
+        *(f"host    {step}" for step in program.host_steps),
         f"memory  program {_bytes(program.words.size)}, input {_bytes(program.input_words)}, "
         f"output {_bytes(program.output_words)}, scratch {_bytes(program.scratch_words)} bytes",
     ]
+    if program.host_steps:
+        lines.append(f"returns {', '.join(program.results)}")
     if program.layers:
         lines += ["", *_table(program.layers)]
     return "\n".join(lines)

@@ -11,10 +11,12 @@ import numpy as np
 
 from ..errors import RasnaFileError
 from ..graph import FixedPoint
+from ..structure import RECORDS, Structure, is_field, is_name
+from .host import read_steps, steps_to_json
 from .ports import PortInfo
 from .program import Program
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 MAX_SEGMENT_WORDS = 1 << 27  # 1 GiB; one image needs far less
 _MAX_NESTING = 32
@@ -39,6 +41,8 @@ def program_to_manifest(program: Program) -> dict[str, Any]:
         "scratch_words": program.scratch_words,
         "inputs": [_port_to_json(port) for port in program.inputs],
         "outputs": [_port_to_json(port) for port in program.outputs],
+        "host_steps": steps_to_json(program.host_steps),
+        "results": program.results,
         "structure": _structure_to_json(program.structure),
         "channel_last": program.channel_last,
         "layers": [{k: _plain(v) for k, v in layer.items()} for layer in program.layers],
@@ -67,7 +71,7 @@ def program_from_manifest(
     manifest: dict[str, Any], arrays: dict[str, np.ndarray], source: str
 ) -> Program:
     """Check every value and build the Program. Raises RasnaFileError that names the value."""
-    read = _Reader(manifest, source, "manifest")
+    read = Reader(manifest, source, "manifest")
     words = {
         name: read.integer(name, 0, MAX_SEGMENT_WORDS)
         for name in ("input_words", "output_words", "scratch_words")
@@ -80,9 +84,12 @@ def program_from_manifest(
     expected = arrays.get("expected.bin")
     if expected is not None and expected.size != words["output_words"]:
         raise read.error("output_words", f"{expected.size}, the size of expected.bin")
+    host_steps, results = read_steps(read, outputs)
     return Program(
         target=read.text("target"), config_hash=config_hash, words=arrays["program.bin"],
-        inputs=inputs, outputs=outputs, structure=_read_structure(read, len(outputs)),
+        inputs=inputs, outputs=outputs,
+        host_steps=host_steps, results=results,
+        structure=_StructureReader(read, len(results)).parse(manifest.get("structure")),
         channel_last=read.flag("channel_last"), layers=_read_layers(read),
         selfcheck_seed=read.integer("selfcheck_seed", 0, (1 << 63) - 1),
         selfcheck_expected=expected,
@@ -91,7 +98,7 @@ def program_from_manifest(
     )
 
 
-class _Reader:
+class Reader:
     """Typed access to the values of a JSON object."""
 
     def __init__(self, values: Any, source: str, where: str) -> None:
@@ -136,11 +143,11 @@ class _Reader:
         return tuple(value)
 
 
-def _read_ports(read: _Reader, kind: str, segment_words: int) -> list[PortInfo]:
+def _read_ports(read: Reader, kind: str, segment_words: int) -> list[PortInfo]:
     """Ports that follow one another and fill their segment exactly."""
     ports, at = [], 0
     for index, values in enumerate(read.items(kind, 4096)):
-        port = _read_port(_Reader(values, read.source, f"manifest: {kind}[{index}]"), at)
+        port = _read_port(Reader(values, read.source, f"manifest: {kind}[{index}]"), at)
         ports.append(port)
         at += port.num_words
     if not ports:
@@ -151,11 +158,11 @@ def _read_ports(read: _Reader, kind: str, segment_words: int) -> list[PortInfo]:
     return ports
 
 
-def _read_port(read: _Reader, offset: int) -> PortInfo:
+def _read_port(read: Reader, offset: int) -> PortInfo:
     shape, tensor_shape = read.shape("shape"), read.shape("tensor_shape")
     if len(tensor_shape) != 3 or prod(shape) != prod(tensor_shape):
         raise read.error("tensor_shape", f"three sizes with as many elements as {list(shape)}")
-    kind = _Reader(read.values.get("type"), read.source, read.where + ".type")
+    kind = Reader(read.values.get("type"), read.source, read.where + ".type")
     type_ = FixedPoint(
         kind.integer("bits", 2, 8), kind.integer("frac", -1000, 1000), kind.flag("signed")
     )
@@ -170,45 +177,74 @@ def _read_port(read: _Reader, offset: int) -> PortInfo:
     return port
 
 
-def _structure_to_json(node: int | dict) -> Any:
+def _structure_to_json(node: Structure) -> Any:
     """Dicts become lists of pairs: JSON would turn keys into texts and lose their order."""
     if not isinstance(node, dict):
-        return int(node)
-    ((kind, children),) = node.items()
+        return None if node is None else int(node)
+    ((kind, parts),) = node.items()
+    if kind in RECORDS:
+        name, fields = parts
+        return {kind: [name, _pairs_to_json(fields)]}
     if kind == "dict":
-        return {kind: [[key, _structure_to_json(child)] for key, child in children.items()]}
-    return {kind: [_structure_to_json(child) for child in children]}
+        return {kind: _pairs_to_json(parts)}
+    return {kind: [_structure_to_json(child) for child in parts]}
 
 
-def _read_structure(read: _Reader, num_outputs: int) -> int | dict:
-    needed = f"tuples, lists and dicts of numbers below {num_outputs}"
+def _pairs_to_json(parts: dict[str, Structure]) -> list[list]:
+    return [[key, _structure_to_json(child)] for key, child in parts.items()]
 
-    def parse(node: Any, depth: int) -> int | dict:
+
+class _StructureReader:
+    """The structure of the outputs, checked."""
+
+    def __init__(self, read: Reader, num_outputs: int) -> None:
+        self.read, self.num_outputs = read, num_outputs
+
+    def _error(self) -> RasnaFileError:
+        return self.read.error(
+            "structure",
+            f"tuples, lists, dicts and records of numbers below {self.num_outputs} and of null",
+        )
+
+    def parse(self, node: Any, depth: int = 0) -> Structure:
         if depth > _MAX_NESTING:
-            raise read.error("structure", f"nested at most {_MAX_NESTING} deep")
-        if type(node) is int and 0 <= node < num_outputs:
+            raise self.read.error("structure", f"nested at most {_MAX_NESTING} deep")
+        if node is None and depth:
+            return None
+        if type(node) is int and 0 <= node < self.num_outputs:
             return node
         if not isinstance(node, dict) or len(node) != 1:
-            raise read.error("structure", needed)
-        ((kind, children),) = node.items()
-        if kind not in ("tuple", "list", "dict") or not isinstance(children, list):
-            raise read.error("structure", needed)
-        if kind != "dict":
-            return {kind: [parse(child, depth + 1) for child in children]}
-        pairs = all(
-            isinstance(p, list) and len(p) == 2 and isinstance(p[0], (str, int)) for p in children
+            raise self._error()
+        ((kind, parts),) = node.items()
+        if kind in RECORDS:
+            return {kind: self._record(kind, parts, depth)}
+        if kind not in ("tuple", "list", "dict") or not isinstance(parts, list):
+            raise self._error()
+        if kind == "dict":
+            return {kind: self._pairs(parts, depth)}
+        return {kind: [self.parse(child, depth + 1) for child in parts]}
+
+    def _record(self, kind: str, parts: Any, depth: int) -> list:
+        if not isinstance(parts, list) or len(parts) != 2 or not is_name(parts[0]):
+            raise self._error()
+        fields = self._pairs(parts[1], depth)
+        if not all(is_field(kind, field) for field in fields) or len(fields) != len(parts[1]):
+            raise self._error()
+        return [parts[0], fields]
+
+    def _pairs(self, parts: Any, depth: int) -> dict[str, Structure]:
+        pairs = isinstance(parts, list) and all(
+            isinstance(p, list) and len(p) == 2 and isinstance(p[0], (str, int)) for p in parts
         )
         if not pairs:
-            raise read.error("structure", needed)
-        return {kind: {key: parse(child, depth + 1) for key, child in children}}
-
-    return parse(read.values.get("structure"), 0)
+            raise self._error()
+        return {key: self.parse(child, depth + 1) for key, child in parts}
 
 
-def _read_layers(read: _Reader) -> list[dict[str, Any]]:
+def _read_layers(read: Reader) -> list[dict[str, Any]]:
     layers = []
     for index, values in enumerate(read.items("layers", 100_000)):
-        layer = _Reader(values, read.source, f"manifest: layers[{index}]")
+        layer = Reader(values, read.source, f"manifest: layers[{index}]")
         layer.text("name")
         for name in layer.values:
             if name in _LAYER_TEXTS:
@@ -220,7 +256,7 @@ def _read_layers(read: _Reader) -> list[dict[str, Any]]:
             elif name == "input_shapes":
                 shapes = layer.items(name, 4096)
                 for i, shape in enumerate(shapes):
-                    _Reader({name: shape}, read.source, f"{layer.where}[{i}]").shape(name)
+                    Reader({name: shape}, read.source, f"{layer.where}[{i}]").shape(name)
             else:
                 raise RasnaFileError(f"{read.source}: {layer.where} has an unknown entry {name!r}")
         layers.append(layer.values)

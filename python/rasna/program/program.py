@@ -10,8 +10,10 @@ import numpy as np
 
 from .. import isa
 from ..errors import RasnaValueError
-from ..graph import QuantGraph
+from ..graph import HostStep, QuantGraph
+from ..structure import Structure
 from ..targets import Target, get_target
+from .host import host_layers
 from .listing import program_text
 from .ports import PortInfo, make_ports
 from .selfcheck import attach_selfcheck
@@ -33,9 +35,14 @@ class Program:
     words : uint64 (N,)
         The PROGRAM segment: instructions up to END, then the streams.
     inputs, outputs : list of PortInfo
-        In the order of the model's arguments, and of its outputs from left to right.
+        What the accelerator reads and computes, in the order of the model's arguments and of its
+        outputs from left to right.
+    host_steps : list of HostStep
+        What a runtime makes of the outputs in NumPy, in order: softmax, argmax and the like.
+    results : list of str
+        What the model returns: names of outputs and host steps.
     structure : int or dict
-        How outputs are nested: an index, or {"tuple": [...]}, {"list": [...]}, {"dict": {...}}.
+        How results are nested, see ``rasna.structure``.
     input_words, output_words, scratch_words : int
         Words of the other segments, for one image.
     channel_last : bool
@@ -57,13 +64,19 @@ class Program:
     input_words: int
     output_words: int
     scratch_words: int = 0
-    structure: int | dict = 0
+    structure: Structure = 0
     channel_last: bool = True
     layers: list[dict[str, Any]] = field(default_factory=list)
+    host_steps: list[HostStep] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
     selfcheck_seed: int = 0
     selfcheck_expected: np.ndarray | None = None
     isa_version: int = isa.ISA_VERSION
     compiler_version: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.host_steps and not self.results:
+            self.results = [port.name for port in self.outputs]
 
     @classmethod
     def from_graph(
@@ -91,7 +104,9 @@ class Program:
             target=target.name, config_hash=target.config_hash,
             words=np.ascontiguousarray(words, np.uint64), inputs=inputs, outputs=outputs,
             input_words=input_words, output_words=output_words, scratch_words=scratch_words,
-            structure=graph.structure, channel_last=channel_last, layers=layers,
+            structure=graph.structure, channel_last=channel_last,
+            host_steps=list(graph.host_steps), results=list(graph.results),
+            layers=[*layers, *host_layers(outputs, graph.host_steps)],
             compiler_version=__version__,
         )
         if selfcheck_seed is not None:

@@ -5,13 +5,17 @@ Nothing here writes to an array of the caller, and no result shares memory with 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import RasnaTypeError, RasnaValueError
-from ..golden.layers import dequantize, quantize
+from ..golden.layers import quantize
 from ..program.ports import PortInfo
+from ..warn import warn_user
+
+if TYPE_CHECKING:
+    from ..program import Program
 
 
 def to_numpy(x: Any, name: str) -> np.ndarray:
@@ -70,6 +74,22 @@ def _shape_message(port: PortInfo, given: tuple[int, ...], channel_last: bool) -
     return text
 
 
+def warn_ambiguous(program: Program) -> None:
+    """Ask about inputs that fit both orders of the dimensions, where compile was given the other.
+
+    A run takes channels last where nothing is said.
+    """
+    for port in () if program.channel_last else program.inputs:
+        needed = port.array_shape(True)
+        if len(needed) in (2, 3) and needed == port.array_shape(False) and needed[0] > 1:
+            order = {3: "HW", 2: "L"}[len(needed)]
+            warn_user(
+                f"input {port.name}: the shape {needed} does not tell which dimension holds the "
+                f"channels; it is read as B{order}C, while the samples of this program were "
+                f"BC{order}. Pass channel_last=True or channel_last=False"
+            )
+
+
 def check_numbers(port: PortInfo, array: np.ndarray, normalize: bool) -> None:
     """Refuse NaN and infinity, or, for packed integers, a wrong dtype or value."""
     if not normalize:
@@ -106,24 +126,3 @@ def to_integers(
         return array
     with np.errstate(over="ignore"):  # beyond float32: infinite, and saturated
         return quantize(array, port.type)
-
-
-def from_integers(
-    port: PortInfo, array: np.ndarray, channel_last: bool, normalize: bool
-) -> np.ndarray:
-    """Integers (batch, *port.shape) as the user's fresh, contiguous array."""
-    if channel_last and len(port.shape) in (2, 3):
-        array = np.moveaxis(array, 1, -1)
-    if normalize:
-        array = dequantize(array, port.type)
-    return np.ascontiguousarray(array)
-
-
-def nest(structure: int | dict, arrays: list[np.ndarray]) -> Any:
-    """Outputs in the nesting of the model: tuples, lists and dicts."""
-    if not isinstance(structure, dict):
-        return arrays[structure]
-    ((kind, children),) = structure.items()
-    if kind == "dict":
-        return {key: nest(child, arrays) for key, child in children.items()}
-    return {"tuple": tuple, "list": list}[kind](nest(child, arrays) for child in children)

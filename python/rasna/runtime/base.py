@@ -12,7 +12,9 @@ from .. import isa
 from ..errors import ClosedError, RasnaTypeError, RasnaValueError, SelfCheckError
 from ..program.ports import pack, unpack
 from ..program.selfcheck import selfcheck_inputs
+from ..structure import nest
 from . import arrays as convert
+from .finish import Finish
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -41,7 +43,9 @@ class BaseRuntime(ABC):
         """Name of the target."""
         return self._program.target
 
-    def __call__(self, *inputs: Any, channel_last: bool = True, normalize: bool = True) -> Any:
+    def __call__(
+        self, *inputs: Any, channel_last: bool | None = None, normalize: bool = True
+    ) -> Any:
         """Run the model.
 
         Parameters
@@ -51,13 +55,18 @@ class BaseRuntime(ABC):
             (C, H, W). Sequences: (batch, L, C) or (batch, C, L) likewise. Feature vectors:
             (batch, F) or (F,). NumPy arrays of any strides and any float or integer dtype, lists,
             torch tensors. The batch may have any length, also 0.
-        channel_last : order of the dimensions of maps, of inputs and outputs
-        normalize : True: real numbers in, float32 out. False: packed integers of exactly
-            ``program.inputs[i].dtype`` in, of ``program.outputs[i].dtype`` out.
+        channel_last : order of the dimensions of maps and sequences, of inputs and outputs; True
+            where it is not given. If an input fits both orders then, and the samples of ``compile``
+            had their channels second, a warning asks for it.
+        normalize : True: real numbers in, float32 out (int64 of argmax and argmin). False: packed
+            integers of exactly ``program.inputs[i].dtype`` in, of ``program.outputs[i].dtype`` out;
+            host steps (softmax, argmax and so on) are left out then: in the place of their results
+            are the accelerator's integers that they would read.
 
         Returns
         -------
-        One array, or the model's tuple, list or dict of arrays; without a batch dimension when
+        One array, or the model's tuple, list, dict or record of arrays (a named tuple, dataclass or
+        model output gives one of the same kind, name and fields); without a batch dimension when
         the inputs have none. Arrays are fresh: they never change later.
 
         Raises
@@ -66,11 +75,14 @@ class BaseRuntime(ABC):
         ClosedError after :meth:`close`, RuntimeObjectError when the object reports a failure.
         """
         self._check_open()
+        if channel_last is None:
+            channel_last = True
+            convert.warn_ambiguous(self._program)
         checked, batched = self._check(inputs, channel_last, normalize)
         results = self._run_batch(checked, channel_last, normalize)
         if not batched:
             results = [result[0] for result in results]
-        return convert.nest(self._program.structure, results)
+        return nest(self._program.structure, results)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -113,12 +125,8 @@ class BaseRuntime(ABC):
         program, batch, first, chunk = self._program, inputs[0].shape[0], 0, 1
         image_bytes = (program.input_words + program.output_words) * isa.WORD_BYTES
         most = max(1, _CHUNK_BYTES // image_bytes)
-        results = [
-            np.empty(
-                (batch, *port.array_shape(channel_last)), np.float32 if normalize else port.dtype
-            )
-            for port in program.outputs
-        ]
+        finish = Finish(program, channel_last, normalize)
+        results = finish.empty(batch)
         while first < batch:
             part = slice(first, first + chunk)
             integers = [
@@ -129,10 +137,7 @@ class BaseRuntime(ABC):
             start = time.perf_counter()
             output = self._run_words(words)
             seconds = time.perf_counter() - start
-            for port, array, result in zip(
-                program.outputs, unpack(program.outputs, output), results, strict=True
-            ):
-                result[part] = convert.from_integers(port, array, channel_last, normalize)
+            finish.store(unpack(program.outputs, output), results, part)
             first += chunk
             if seconds < _CHUNK_SECONDS / 2:
                 chunk = min(2 * chunk, most)

@@ -13,13 +13,15 @@ from torch.nn.utils import parametrize
 
 from ..compile.trace import Trace, trace
 from ..errors import CompileError, TuneError
+from ..warn import warn_user
 from .circular import make_circular, restore
 from .prune import prune, unprune, weight_of
 from .settings import Settings, check_arguments
 from .state import Tuned
-from .warn import warn_user
 
 __all__ = ["tune"]
+
+MAX_STARRED = 8  # inputs that are tried for a forward with *args
 
 _FUNCTIONS = (F.conv2d, torch.conv2d, F.conv1d, torch.conv1d, F.linear)
 
@@ -109,21 +111,24 @@ def _layers(model: nn.Module) -> dict[str, nn.Module | None]:
 
 
 def _trace(model: nn.Module) -> Trace:
-    """The trace with the required inputs, or with all if that is what the forward needs."""
+    """The trace with the required inputs, or with as many as the forward needs."""
     try:
         return trace(model)
     except CompileError as error:
         parameters = list(inspect.signature(type(model).forward).parameters.values())[1:]
-        count = sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters)
-        with contextlib.suppress(CompileError):
-            return trace(model, count)
+        positional = sum(p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters)
+        starred = any(p.kind == p.VAR_POSITIONAL for p in parameters)
+        for count in range(positional, positional + MAX_STARRED + 1 if starred else positional + 1):
+            with contextlib.suppress(CompileError):
+                return trace(model, count)
         raise error
 
 
 def _check_layers(layers: dict[str, nn.Module | None]) -> None:
-    for path, layer in layers.items():
+    for name, layer in layers.items():
         if layer is None:
             continue
+        path = name or f"the model ({type(layer).__name__})"
         if nn.parameter.is_lazy(weight_of(layer)):
             raise TuneError(f"tune: {path} is lazy; run the model once, then tune it")
         if layer.weight.is_meta:

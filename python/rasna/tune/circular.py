@@ -9,11 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from .warn import warn_user
+from ..warn import warn_user
 
 _KEY = "_rasna_padding_mode"  # in a layer's __dict__: the mode that it had before tune
-
-
 _CONVOLUTIONS = (nn.Conv2d, nn.Conv1d)
 
 

@@ -1,7 +1,7 @@
 """Evaluate a quantised graph with torch: the integers that the hardware computes, in batches.
 
 This is the eval side of a tuned model. It follows docs/machine.md and rasna.graph and
-shares no arithmetic with rasna.golden, so that each checks the other. It is not fast
+shares no arithmetic with rasna.golden but that of host steps: each checks the other. It is not fast
 inference: convolutions run in float64, rounded to the nearest integer, because float32
 (Winograd, TF32) is not exact.
 
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from ..golden.host import run_steps
 from ..graph import (
     AvgPool,
     Conv,
@@ -31,6 +32,7 @@ from ..graph import (
     Select,
     Sum,
 )
+from ..structure import nest
 
 STORE = torch.int16
 CHUNK_BYTES = 32 << 20  # of float64 in the largest tensor or column matrix of a chunk
@@ -202,17 +204,6 @@ def evaluate(graph: QuantGraph, inputs: Sequence[torch.Tensor]) -> dict[str, tor
     return values
 
 
-def restructure(structure: int | dict[str, Any], leaves: Sequence[Any]) -> Any:
-    """Nest flat outputs as the model does; see ``QuantGraph.structure``."""
-    if isinstance(structure, int):
-        return leaves[structure]
-    ((kind, parts),) = structure.items()
-    if kind == "dict":
-        return {key: restructure(part, leaves) for key, part in parts.items()}
-    nested = [restructure(part, leaves) for part in parts]
-    return tuple(nested) if kind == "tuple" else nested
-
-
 class IntegerModel:
     """A QuantGraph as a function of float batches, exactly what a runtime object returns.
 
@@ -285,6 +276,15 @@ class IntegerModel:
             for p in graph.outputs
         ]
 
+    def _on_host(self, leaves: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The host steps by the runtime's own NumPy, so that their results are the same."""
+        if not self.graph.host_steps:
+            return leaves
+        ports = zip(self.graph.outputs, leaves, strict=True)
+        outputs = {port.name: leaf.cpu().numpy() for port, leaf in ports}
+        found = run_steps(self.graph.host_steps, self.graph.results, outputs)
+        return [torch.from_numpy(array) for array in found]
+
     @torch.no_grad()
     def __call__(self, *inputs: torch.Tensor) -> Any:
         batch = self.check(inputs)
@@ -296,5 +296,6 @@ class IntegerModel:
             for start in range(0, max(batch, 1), step):
                 part = [x[start : start + step].to(work) for x in inputs]
                 chunks.append(self._run_chunk(part))
-        leaves = [torch.cat(parts).to(device) for parts in zip(*chunks, strict=True)]
-        return restructure(self.graph.structure, leaves)
+        leaves = [torch.cat(parts) for parts in zip(*chunks, strict=True)]
+        leaves = [leaf.to(device) for leaf in self._on_host(leaves)]
+        return nest(self.graph.structure, leaves, self.graph.classes)

@@ -31,8 +31,9 @@ from ..compile.samples import mark_bytes, to_cpu_float32
 from ..compile.settings import settings_of
 from ..errors import RasnaTypeError, RasnaValueError
 from ..graph import QuantGraph
+from ..structure import nest
 from .circular import keep_mode_where_it_wraps
-from .integer import IntegerModel, restructure
+from .integer import IntegerModel
 from .observe import Observers
 from .prune import apply_mask, mask_of, watch
 from .settings import Settings
@@ -123,7 +124,7 @@ class Tuned:
         graph = self._training_graph(inputs)
         self._frozen = None
         self.observers.start_step(graph.graph, self.model, inputs)
-        return restructure(graph.graph.structure, graph(*inputs))
+        return nest(graph.graph.structure, graph(*inputs), graph.graph.classes)
 
     def _positional(self, args: tuple, kwargs: dict[str, Any]) -> tuple[torch.Tensor, ...]:
         if kwargs:
@@ -180,7 +181,8 @@ class Tuned:
         graph = self._float_graph(inputs, training=False)
         plain = to_cpu_float32(self.model)
         types = self.observers.types
-        if any(name not in types for name in graph.nodes):
+        stored = [n.name for n in graph.nodes.values() if not isinstance(n.op, fg.Host)]
+        if any(name not in types for name in stored):
             types = self._observe(graph, plain, inputs)
         types = settle_types(graph, dict(types))
         with undisturbed(plain, training=False):

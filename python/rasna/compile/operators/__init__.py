@@ -13,11 +13,12 @@ from . import (  # noqa: F401
     convolution,
     curves,
     elementwise,
+    heads,
     joining,
     pooling,
     resampling,
     shape,
 )
-from .registry import BATCH, TAKES_CONSTANTS, Value, find_handler
+from .registry import BATCH, TAKES_CONSTANTS, Record, Value, find_handler
 
-__all__ = ["BATCH", "TAKES_CONSTANTS", "Value", "find_handler"]
+__all__ = ["BATCH", "TAKES_CONSTANTS", "Record", "Value", "find_handler"]

@@ -10,7 +10,7 @@ import torch
 from .. import floatgraph as fg
 from ..problems import OUTSIDE, Refusal
 from .curves import add_curve
-from .registry import Value, describe, register
+from .registry import Value, describe, host_step, register
 
 
 def _operand(ctx, x: Value, constant: Any) -> float | fg.Ref:
@@ -36,7 +36,24 @@ def _operand(ctx, x: Value, constant: Any) -> float | fg.Ref:
     return constant
 
 
+def _host_affine(ctx, x: Value, steps: tuple[tuple[str, Any], ...]) -> Value | None:
+    """Arithmetic with numbers behind a host step; None where it is with something else."""
+    made = [step for step in steps if isinstance(step[1], (int, float))]
+    if len(made) < len(steps) or ctx.graph.nodes[x.name].op.dtype != torch.float32:
+        return None
+    factor, offset = 1.0, 0.0
+    for kind, value in made:
+        scale, shift = {
+            "add": (1.0, value), "sub": (1.0, -value), "rsub": (-1.0, value), "mul": (value, 0.0),
+            "div": (1.0 / value if kind == "div" else 1.0, 0.0),
+        }[kind]  # fmt: skip
+        factor, offset = factor * scale, offset * scale + shift
+    return host_step(ctx, x, "scale", factor=float(factor), offset=float(offset))
+
+
 def _affine(ctx, x: Value, *steps: tuple[str, Any]) -> Value:
+    if ctx.is_host(x) and (result := _host_affine(ctx, x, steps)) is not None:
+        return result
     made = tuple(fg.Arithmetic(kind, _operand(ctx, x, value)) for kind, value in steps)
     return ctx.add(fg.Affine(made), [x], x.shape)
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from .. import floatgraph as fg
 from ..problems import Refusal
-from .registry import Value, describe, register, register_module
+from .registry import Value, describe, host_step, register, register_module
 
 
 def pick(ctx, input: Value, channels: Sequence[int] | np.ndarray, suffix: str = "") -> Value:
@@ -24,7 +24,11 @@ def pick(ctx, input: Value, channels: Sequence[int] | np.ndarray, suffix: str = 
         )
     if np.array_equal(numbers.ravel(), np.arange(input.shape[0])):
         return input
-    return ctx.add(fg.Select(numbers), [input], (len(numbers), *input.shape[1:]), suffix)
+    shape = (len(numbers), *input.shape[1:])
+    if ctx.is_host(input):
+        channels = tuple(int(n) for n in numbers.ravel())
+        return host_step(ctx, input, "take", shape, suffix=suffix, channels_=channels)
+    return ctx.add(fg.Select(numbers), [input], shape, suffix)
 
 
 def check_dimension(input: Value, dim: Any, what: str) -> None:

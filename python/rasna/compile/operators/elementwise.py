@@ -10,20 +10,53 @@ from torch import nn
 
 from .. import floatgraph as fg
 from ..problems import Refusal
+from .arithmetic import add, sub
 from .registry import Value, register, register_module
 
 
 @register([torch.clamp, torch.clip, torch.clamp_], ["clamp", "clip", "clamp_", "clip_"])
 def clamp(ctx, input, min=None, max=None):
-    """torch.clamp with scalar bounds; where min > max everything becomes max."""
-    if isinstance(min, Value) or isinstance(max, Value):
-        raise Refusal(
-            "clamp with computed bounds is not supported",
-            "use numbers, or tensors of one element that are constants of the module",
-        )
+    """torch.clamp; where min > max everything becomes max. Bounds may be tensors."""
+    if not (_is_number(ctx, min) and _is_number(ctx, max)):
+        if min is not None:
+            input = maximum(ctx, input, min)
+        return input if max is None else minimum(ctx, input, max)
     hi = math.inf if max is None else ctx.number(max)
     lo = -math.inf if min is None else ctx.number(min)
     return ctx.add(fg.Clamp((lo if lo < hi else hi, hi)), [input], input.shape)
+
+
+def _is_number(ctx, bound) -> bool:
+    """Whether a bound is a number, a constant of one element, or missing."""
+    if isinstance(bound, Value):
+        return False
+    return bound is None or isinstance(bound, (int, float)) or ctx.tensor(bound).numel() == 1
+
+
+@register(
+    [torch.maximum, torch.fmax], ["maximum", "fmax"], constants=True
+)
+def maximum(ctx, input, other):
+    """torch.maximum of a tensor and a constant, or of two tensors, as y + max(x - y, 0)."""
+    return _limited(ctx, input, other, (0.0, math.inf))
+
+
+@register(
+    [torch.minimum, torch.fmin], ["minimum", "fmin"], constants=True
+)
+def minimum(ctx, input, other):
+    """torch.minimum of a tensor and a constant, or of two tensors, as y + min(x - y, 0)."""
+    return _limited(ctx, input, other, (-math.inf, 0.0))
+
+
+def _limited(ctx, input, other, limits: tuple[float, float]) -> Value:
+    x, bound = (input, other) if isinstance(input, Value) else (other, input)
+    if _is_number(ctx, bound):
+        lo, hi = (ctx.number(bound) + limit for limit in limits)
+        return ctx.add(fg.Clamp((lo, hi)), [x], x.shape)
+    difference = sub(ctx, x, bound)
+    beyond = ctx.add(fg.Clamp(limits), [difference], difference.shape, "_beyond")
+    return add(ctx, beyond, bound)
 
 
 @register([torch.clamp_min, torch.clamp_min_], ["clamp_min", "clamp_min_"])

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import fx
+
+from ...structure import record_kind
+from .. import floatgraph as fg
 
 FUNCTIONS: dict[Callable, Callable] = {}
 METHODS: dict[str, Callable] = {}
@@ -21,6 +25,14 @@ class Value:
 
     name: str
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A named tuple, dataclass or model output that the model makes. fields: what is known."""
+
+    kind: type
+    fields: dict[str, Any]
 
 
 class _Batch:
@@ -79,6 +91,29 @@ def describe(shape: tuple[int, ...]) -> str:
     return f"({', '.join(['batch', *map(str, shape)])})"
 
 
+def host_step(
+    ctx: Any, input: Value, kind: str, shape: tuple[int, ...] | None = None, *,
+    channels: bool = True, suffix: str = "", **attributes: Any,
+) -> Value:  # fmt: skip
+    """A step behind the accelerator (``fg.Host``); without a shape that of its input.
+
+    channels: dimension 1 of the result holds channels, if it does so in the input. attributes: of
+    the kind; those that are called as a parameter here get an underscore behind their names.
+    """
+    before = ctx.graph.nodes[input.name].op
+    kept, dtype = True, torch.float32
+    if isinstance(before, fg.Host):
+        kept = before.channels
+        dtype = before.dtype if kind in ("reshape", "take") else dtype
+    named = tuple((name.rstrip("_"), value) for name, value in attributes.items())
+    op = fg.Host(kind, named, dtype, channels and kept)
+    return ctx.add(op, [input], input.shape if shape is None else shape, suffix)
+
+
+def _make_record(kind: type, ctx: Any, **fields: Any) -> Record:
+    return Record(kind, fields)
+
+
 def find_handler(root: torch.nn.Module, node: fx.Node) -> tuple[str, Callable | None]:
     """The name that a user knows for the called thing, and its handler if there is one.
 
@@ -87,6 +122,8 @@ def find_handler(root: torch.nn.Module, node: fx.Node) -> tuple[str, Callable | 
     target: Any = node.target
     if node.op == "call_method":
         return target, METHODS.get(target)
+    if node.op == "call_function" and record_kind(target):
+        return target.__name__, partial(_make_record, target)
     if node.op == "call_function":
         return getattr(target, "__name__", str(target)), FUNCTIONS.get(target)
     module: Any = root.get_submodule(target)

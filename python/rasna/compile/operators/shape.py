@@ -12,7 +12,7 @@ from torch import nn
 from .. import floatgraph as fg
 from ..problems import Refusal
 from .channels import pick
-from .registry import BATCH, Value, describe, register, register_module
+from .registry import BATCH, Value, describe, host_step, register, register_module
 
 _FLATTEN = "use torch.flatten(x, 1)"
 
@@ -24,6 +24,8 @@ def _reshape(ctx, input: Value, what: str) -> Value:
         raise Refusal(f"{what}, which mixes the batch with other dimensions", _FLATTEN)
     if real[1:] == input.shape:
         return input
+    if ctx.is_host(input):
+        return host_step(ctx, input, "reshape", real[1:], shape_=real[1:])
     return ctx.add(fg.Reshape(), [input], real[1:])
 
 

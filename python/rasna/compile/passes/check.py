@@ -31,6 +31,9 @@ def check(graph: fg.FloatGraph, after: str) -> None:
 def _complaint(graph: fg.FloatGraph, name: str, node: fg.Node, seen: set[str]) -> str:
     op = node.op
     unknown = [i for i in node.inputs if i not in seen]
+    behind = [i for i in node.inputs if i in seen and isinstance(graph.nodes[i].op, fg.Host)]
+    if behind and not isinstance(op, fg.Host):
+        return f"reads the host step {behind[0]}"
     if unknown:
         return f"reads {', '.join(unknown)} before they are computed"
     if node.name != name:
@@ -40,6 +43,8 @@ def _complaint(graph: fg.FloatGraph, name: str, node: fg.Node, seen: set[str]) -
     wanted = len(op.coefficients) if isinstance(op, fg.Sum) else _INPUTS.get(type(op), 1)
     if len(node.inputs) != wanted:
         return f"has {len(node.inputs)} inputs where {wanted} are needed"
+    if isinstance(op, fg.Host):
+        return ""
     if not node.shape or min(node.shape) < 1:
         return f"has the shape {node.shape}"
     clamp = getattr(op, "clamp", fg.UNBOUNDED)
