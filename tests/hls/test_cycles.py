@@ -91,7 +91,9 @@ STORES = cycles.STORE_SETUP_CYCLES + cycles.MEMORY_LATENCY_CYCLES
     ("opcode", "fields", "expected"),
     [
         (Opcode.END, {}, cycles.RUN_CYCLES),
-        (Opcode.FILL, {"num_blocks": 3, "num_words": 5}, TILES + 1 + 15),
+        (Opcode.FILL, {"num_blocks": 3, "num_words": 5, "block_step": 8}, TILES + 1 + 3 * 3),
+        (Opcode.FILL, {"num_blocks": 5, "num_words": 1, "block_step": 3}, TILES + 1 + 3),
+        (Opcode.FILL, {"num_blocks": 5, "num_words": 1, "block_step": 4}, TILES + 1 + 5),
         (Opcode.TABLE, {"num_entries": 40}, 40),
         (Opcode.LOAD, {**JOINED, "out_stripes_log2": 1}, LOADS + 24 + 2),
         (Opcode.LOAD, {**BY_CHANNEL, "out_stripes_log2": 0}, LOADS + 24 + 1),
@@ -102,6 +104,6 @@ STORES = cycles.STORE_SETUP_CYCLES + cycles.MEMORY_LATENCY_CYCLES
         (Opcode.MOVE, {**ROWS, "table_entries": 2}, 1 + TILES + 48),
     ],
 )
-def test_other_instructions_move_one_word_per_cycle(opcode, fields, expected):
+def test_other_instructions_move_a_word_per_cycle_and_fill_two(opcode, fields, expected):
     got = cycles.instruction_cycles(opcode, fields, "pynq-z2")
     assert got == cycles.INSTRUCTION_CYCLES + expected
