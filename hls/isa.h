@@ -137,7 +137,7 @@ struct Load {
   uint32_t dram_addr;  // first word in the segment
   uint32_t dram_channel_step;  // words from one channel to the next in memory
   uint16_t dram_row_step;  // words from one row to the next in memory
-  uint16_t out_phase_step;  // words from where even bytes go to where odd ones go; out_split
+  uint16_t out_phase_step;  // words from where even bytes go to where odd bytes go
 };
 
 inline Load decode_load(const uint64_t *words) {
@@ -258,7 +258,7 @@ struct Taps {
   int16_t clamp_hi;  // highest output value
   uint32_t stream_addr;  // first word of the channel records in the program segment
   uint32_t stream_words;  // words of the channel records and lists
-  uint16_t out_phase_step;  // words from where even bytes go to where odd ones go; out_split
+  uint16_t out_phase_step;  // words from where even bytes go to where odd bytes go
 };
 
 inline Taps decode_taps(const uint64_t *words) {

@@ -147,7 +147,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("dram_addr", 32, "first word in the segment"),
             ("dram_channel_step", 32, "words from one channel to the next in memory"),
             ("dram_row_step", 16, "words from one row to the next in memory"),
-            ("out_phase_step", 16, "words from where even bytes go to where odd ones go; out_split"),
+            ("out_phase_step", 16, "words from where even bytes go to where odd bytes go"),
         ),
     ),
     Opcode.STORE: (
@@ -212,7 +212,7 @@ INSTRUCTIONS: dict[Opcode, tuple[str, tuple[Field, ...]]] = {
             ("clamp_hi", -16, "highest output value"),
             ("stream_addr", 32, "first word of the channel records in the program segment"),
             ("stream_words", 32, "words of the channel records and lists"),
-            ("out_phase_step", 16, "words from where even bytes go to where odd ones go; out_split"),
+            ("out_phase_step", 16, "words from where even bytes go to where odd bytes go"),
             ("", 16, ""),  # skip_base
             ("", 16, ""),  # skip_channel_step
             ("", 16, ""),  # skip_row_step

@@ -51,7 +51,8 @@ class Target:
                 raise ValueError(f"target {self.name}: {field} must be a power of two, not {value}")
         if self.drain_words > min(8, self.slices):
             raise ValueError(
-                f"target {self.name}: drain_words is at most 8 and the slices, not {self.drain_words}"
+                f"target {self.name}: drain_words is at most 8 and the slices, "
+                f"not {self.drain_words}"
             )
         if self.slices > 128:
             raise ValueError(f"target {self.name}: at most 128 slices, not {self.slices}")

@@ -135,3 +135,14 @@ def test_maps_of_equal_shape_are_framed_once():
     count = sum(layer["num_instructions"] for layer in image.layers)
     fills = [int(image.words[i * 8]) & 0xFF for i in range(count)].count(Opcode.FILL)
     assert 2 <= fills <= 10  # a frame takes two or three
+
+
+def test_both_phases_of_split_rows_are_forgotten():
+    contents = MapContents(TARGETS["tiny"])
+    contents.after(Opcode.FILL, FILL)
+    rows = {**LOAD, "num_rows": 1, "num_words": 2, "out_split": 1, "out_phase_step": 17}
+    contents.after(Opcode.LOAD, rows)  # both words share word 4, and word 21 with their odd bytes
+    for word in (4, 21):
+        assert not contents.holds(7, 1, np.array([word]), [0])
+        assert contents.holds(7, 1, np.array([word]), [1])
+    assert contents.holds(7, 1, np.array([5, 12, 13, 20]))

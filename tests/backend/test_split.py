@@ -11,7 +11,7 @@ import pytest
 from graph_check import compare
 
 from rasna import isa
-from rasna.compile.backend.build import Builder, SplitSpilled, build_image
+from rasna.compile.backend.build import Builder, SplitSpilled
 from rasna.compile.backend.plan import Limits, Planner
 from rasna.compile.backend.residency import window_of
 from rasna.graph import (

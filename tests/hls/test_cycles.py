@@ -112,6 +112,6 @@ STORES = cycles.STORE_SETUP_CYCLES + cycles.MEMORY_LATENCY_CYCLES
         (Opcode.MOVE, {**ROWS, "table_entries": 2}, 1 + TILES + 48),
     ],
 )
-def test_other_instructions_move_one_word_per_cycle(opcode, fields, expected):
+def test_other_instructions_move_a_word_per_cycle_and_fill_two(opcode, fields, expected):
     got = cycles.instruction_cycles(opcode, fields, "pynq-z2")
     assert got == cycles.INSTRUCTION_CYCLES + expected

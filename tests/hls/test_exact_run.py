@@ -102,7 +102,7 @@ MUTANTS = [
     ("requantize.h", "t_fits ? t_bits", "t_fits || true ? t_bits"),
     ("map_memory.h", "byte = address & 3", "byte = address & 1"),
     ("map_memory.h", "straight >= (int32_t)d.height", "straight > (int32_t)d.height"),
-    ("map_memory.h", "write.both && odd ? other", "write.both && !odd ? other"),
+    ("map_memory.h", "both && odd ? other", "both && !odd ? other"),
     ("map_memory.h", "write.half[1] = !split || upper", "write.half[1] = true"),
     ("map_memory.h", "address & 1 ? parts >> 32", "address & 2 ? parts >> 32"),
     ("tap_list.h", "const bool wraps = wrapped >= 0", "const bool wraps = wrapped > 0"),

@@ -49,6 +49,8 @@ ATTRIBUTES = {
     "row tiles": ("row tiles",),
     "input-channel passes": ("passes",),
     "split lists": ("split lists",),
+    "split rows by LOAD": ("split rows of LOAD",),
+    "split rows by TAPS": ("split rows of TAPS",),
     "dense lists": ("dense lists",),
     "sparse lists": ("sparse lists",),
 }

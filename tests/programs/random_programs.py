@@ -81,9 +81,9 @@ class _Generator:
 
     def generate(self) -> tuple[np.ndarray, np.ndarray, int, int]:
         self._make_regions()
-        steps = (self._load, self._taps, self._move, self._store_and_reload)
+        steps = (self._load, self._taps, self._move, self._store_and_reload, self._refill)
         for _ in range(NUM_STEPS):
-            steps[self.rng.choice(4, p=(0.2, 0.5, 0.2, 0.1))]()
+            steps[self.rng.choice(5, p=(0.2, 0.45, 0.15, 0.1, 0.1))]()
         for region in self.regions:
             self._store(region, Segment.OUTPUT)
         words = self.builder.words()
@@ -129,6 +129,21 @@ class _Generator:
             Opcode.FILL, fill=self.below(256), stripes_log2=region.stripes_log2,
             out_base=region.base + self.below(region.num_words - extent + 1),
             num_words=words, num_blocks=blocks, block_step=step,
+        )
+
+    def _refill(self) -> None:
+        """Write a few words of a region anew: even and odd counts and steps of blocks."""
+        region = self._pick()
+        words, blocks = self.between(1, 3), self.between(1, 5)
+        room = region.num_words - words
+        step = self.below(min(6, room // max(1, blocks - 1) + 1))
+        far = step * (blocks - 1)
+        if room < far:
+            return
+        self.builder.add(
+            Opcode.FILL, fill=self.below(256), stripes_log2=region.stripes_log2,
+            out_base=region.base + self.below(room - far + 1), num_words=words,
+            num_blocks=blocks, block_step=step,
         )
 
     def _pick(self, *others: _Region) -> _Region:
