@@ -144,6 +144,7 @@ def test_gradients_are_those_of_the_real_function(name):
     model.train()(x).sum().backward()
     front = model._rasna_tune.observers.types["scale"]
     rounded = (torch.floor(x.detach() * 2.0**front.frac + 0.5) / 2.0**front.frac).requires_grad_()
-    curves.apply((curves.Step(name, ("none",) if name == "gelu" else ()),), rounded).sum().backward()
+    wanted = curves.Step(name, ("none",) if name == "gelu" else ())
+    curves.apply((wanted,), rounded).sum().backward()
     inside = rounded.detach() < front.hi * 2.0**-front.frac
     assert inside.any() and torch.allclose(x.grad[inside], rounded.grad[inside], atol=0.02)
