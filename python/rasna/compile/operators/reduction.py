@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import floatgraph as fg
@@ -94,15 +95,16 @@ def _largest(ctx, input: Value, dim, what: str) -> Value:
     if len(input.shape) == 2 and pixels:
         pixels = {3}
     if pixels:
-        kernel = tuple(n if axis in pixels else 1 for axis, n in zip((2, 3), source.shape[1:],
-                                                                     strict=True))
-        shape = (source.shape[0], *(n // k for n, k in zip(source.shape[1:], kernel, strict=True)))
-        source = _max_pool(ctx, source, kernel, shape)
+        channels, height, width = source.shape
+        kernel = (height if 2 in pixels else 1, width if 3 in pixels else 1)
+        source = _max_pool(
+            ctx, source, kernel, (channels, height // kernel[0], width // kernel[1])
+        )
     if 1 in axes and source.shape[0] > 1:
         channels, height, width = source.shape
-        rows = ctx.add(fg.Reshape(), [source], (1, channels, height * width), "_rows")
-        source = _max_pool(ctx, rows, (channels, 1), (1, 1, height * width))
-        source = ctx.add(fg.Reshape(), [source], (1, height, width), "_largest")
+        numbers = np.arange(channels).reshape(1, channels, 1)
+        rows = ctx.add(fg.Select(numbers), [source], (1, height * channels, width), "_rows")
+        source = _max_pool(ctx, rows, (channels, 1), (1, height, width))
     return _finish(ctx, source)
 
 
