@@ -265,7 +265,8 @@ def limits(b, x: int) -> int:
 
 _HEADS = {
     "softmax": lambda v: torch.softmax(v, 1), "log_softmax": lambda v: F.log_softmax(v, -1),
-    "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softplus": F.softplus, "exp": lambda v: torch.exp(v.clamp(-4, 4)),
+    "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softplus": F.softplus,
+    "exp": lambda v: torch.exp(v.clamp(-4, 4)),
     "argmax": lambda v: v.argmax(1, keepdim=True), "normalize": lambda v: F.normalize(v, dim=1),
     "1 - sigmoid": lambda v: 1 - torch.sigmoid(v), "abs": torch.abs,
 }  # fmt: skip
