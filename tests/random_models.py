@@ -395,6 +395,8 @@ class _Builder:
         if self.chance(0.15):
             ends.append(self.rng.randrange(len(self.shapes)))
             self.tags.add("output.intermediate")
+        if self.chance(0.2):
+            ends[0] = moves.head(self, ends[0])
         self.net.outputs = tuple(dict.fromkeys(ends))
         kinds = ["tuple", "list", "dict"]
         if len(self.net.outputs) == 1:

@@ -193,8 +193,93 @@ def to_vector(b, x: int) -> int:
 def of_sequence(b, x: int) -> int:
     """One more step behind a sequence."""
     steps = [conv1d] * 5 + [pool1d] * 3 + [cat, upsample, channels, to_vector, sloped]
+    steps += [reduce, pixels, linear_rows, stack]
     return b.rng.choice(steps)(b, x)
 
 
+_REDUCED = ("mean", "sum", "amax", "amin")
+
+
+def reduce(b, x: int) -> int:
+    """Some of the dimensions of a map or sequence, kept with one pixel."""
+    shape, name = b.shapes[x], b.rng.choice(_REDUCED)
+    dims = b.rng.choice([(1,), (2,), (3,), (2, 3), (1, 3)] if len(shape) == 3 else [(1,), (2,)])
+    b.tags.add(f"reduce.{name}")
+    out = tuple(1 if i + 1 in dims else n for i, n in enumerate(shape))
+    y = b.add(lambda v: getattr(v, name)(dims, keepdim=True), (x,), out)
+    if b.chance(0.5):
+        b.tags.add("add.broadcast of a reduction")
+        y = b.add(lambda v, w: v + w, (x, y), shape)
+    return y
+
+
+class _Pixels(nn.Module):
+    """Arithmetic with a constant that varies along the pixels."""
+
+    def __init__(self, shape: tuple[int, ...], factor: bool) -> None:
+        super().__init__()
+        self.c = nn.Parameter(torch.randn(shape))
+        self.factor = factor
+
+    def forward(self, x):
+        return x * self.c if self.factor else x + self.c
+
+
+def pixels(b, x: int) -> int:
+    shape = b.shapes[x]
+    if shape[-1] > 8:  # on tiny its numbers, of one row at once, may not fit
+        return limits(b, x)
+    factor = b.chance(0.3)
+    constant = b.rng.choice([shape, shape[1:], shape[-1:], (*shape[:-1], 1)])
+    b.tags.add(f"affine.pixels {'*' if factor else '+'}")
+    return b.layer(_Pixels(constant, factor), x, shape)
+
+
+def linear_rows(b, x: int) -> int:
+    b.tags.add("linear.rows")
+    shape, out = b.shapes[x], b.rng.randint(1, 9)
+    return b.layer(nn.Linear(shape[-1], out, bias=b.chance(0.7)), x, (*shape[:-1], out))
+
+
+def stack(b, x: int) -> int:
+    b.tags.add("stack")
+    c, *rest = b.shapes[x]
+    dim = b.rng.choice([1, 2])
+    return b.add(
+        lambda v: torch.stack([v, 0.5 * v], dim).flatten(1, 2), (x,), (2 * c, *rest)
+    )
+
+
+def largest(b, x: int) -> int:
+    """Adaptive max pooling, and the larger one of two."""
+    b.tags.add("adaptive_max.any")
+    _, h, w = b.shapes[x]
+    size = (b.rng.randint(1, min(h + 1, 7)), b.rng.randint(1, min(w + 1, 7)))
+    return b.layer(nn.AdaptiveMaxPool2d(size), x)
+
+
+def limits(b, x: int) -> int:
+    b.tags.add("maximum")
+    return b.add(lambda v: torch.maximum(v, 0.25 - v), (x,), b.shapes[x])
+
+
+_HEADS = {
+    "softmax": lambda v: torch.softmax(v, 1), "log_softmax": lambda v: F.log_softmax(v, -1),
+    "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softplus": F.softplus,
+    "exp": lambda v: torch.exp(v.clamp(-4, 4)),
+    "argmax": lambda v: v.argmax(1, keepdim=True), "normalize": lambda v: F.normalize(v, dim=1),
+    "1 - sigmoid": lambda v: 1 - torch.sigmoid(v), "abs": torch.abs,
+}  # fmt: skip
+
+
+def head(b, x: int) -> int:
+    """What the host computes; nothing may follow it."""
+    name = b.rng.choice(list(_HEADS))
+    b.tags.add(f"head.{name}")
+    shape = b.shapes[x]
+    return b.add(_HEADS[name], (x,), (1, *shape[1:]) if name == "argmax" else shape)
+
+
 MAPS = [cat] * 3 + [upsample, shuffle, channels, sloped, as_sequence]
-VECTORS = [cat, as_map, sloped]
+MAPS += [reduce, pixels, linear_rows, stack, largest, limits]
+VECTORS = [cat, as_map, sloped, stack, limits]

@@ -79,8 +79,8 @@ def test_the_whole_report():
     assert str(report) == (
         "Mixed cannot be compiled for tiny, 5 problems:\n"
         "  the model is in training mode; call model.eval() first\n"
-        f"  act (act), {line(f, 1)}: LPPool2d is not supported; end the "
-        "compiled model before it, until='layer1', and apply it in PyTorch\n"
+        f"  act (act), {line(f, 1)}: LPPool2d is not supported; it takes "
+        "powers and roots; use nn.AvgPool2d or nn.MaxPool2d and train it again\n"
         f"  (branch), {line(b, 1)}: control flow on the value of a tensor is not supported; decide "
         "on constants of the module (self.…), or end the compiled model before it\n"
         f"  {line(f, 4)}: printing a traced tensor is not supported; remove the print from "
@@ -102,7 +102,7 @@ def test_the_whole_report():
     assert act.line == f.__code__.co_firstlineno + 1
     assert act.reason == "LPPool2d is not supported"
     assert act.remedy == (
-        "end the compiled model before it, until='layer1', and apply it in PyTorch"
+        "it takes powers and roots; use nn.AvgPool2d or nn.MaxPool2d and train it again"
     )
     assert report.remaining == ("act", "sum_1", "gt", "cumsum")
 
@@ -180,8 +180,8 @@ def test_values_that_are_not_finite_are_named_together_with_the_rest():
     report = check(model, sample(2, 3, 4, 4))
     assert [str(p) for p in report.problems][:2] == [
         "0.weight: 3 of 12 values are NaN or infinite; repair the training or the checkpoint",
-        "_1 (1): LPPool2d is not supported; end the compiled model before it, until='0', and "
-        "apply it in PyTorch",
+        "_1 (1): LPPool2d is not supported; it takes powers and roots; use nn.AvgPool2d or "
+        "nn.MaxPool2d and train it again",
     ]
 
 

@@ -158,11 +158,6 @@ REFUSED = {
         lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, padding_mode="replicate")),
         "_0 (0): padding_mode='replicate' is not supported; use 'zeros' or 'circular'",
     ),
-    "linear on a map": (
-        lambda: nn.Sequential(nn.Linear(6, 4)),
-        "_0 (0): a linear layer on (batch, 3, 6, 6) is not supported; "
-        "flatten it to (batch, features) first, or use a 1x1 Conv2d",
-    ),
     "no running statistics": (
         lambda: nn.Sequential(nn.BatchNorm2d(3, track_running_stats=False)),
         "_0 (0): batch normalisation with the statistics of the batch is not supported; "

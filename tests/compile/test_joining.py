@@ -127,11 +127,6 @@ REFUSED = {
         "cat, test_joining.py:N: cat with a parameter or constant is not supported; join "
         "computed tensors only, or add the constant behind a 1x1 convolution",
     ),
-    "stack": (
-        lambda m, x: torch.stack([x, x], 1),
-        "stack, test_joining.py:N: stack is not supported; join along the channels with "
-        "torch.cat(…, 1)",
-    ),
 }
 
 

@@ -101,16 +101,6 @@ REFUSED = {
         "max_pool1d_with_indices, test_rows.py:N: max pooling with return_indices=True is not "
         "supported; drop the indices",
     ),
-    "adaptive maximum": (
-        lambda m, x: F.adaptive_max_pool1d(x, 3),
-        "adaptive_max_pool1d, test_rows.py:N: adaptive max pooling from 20 to 3 is not "
-        "supported; use an output size that divides the input size",
-    ),
-    "linear": (
-        lambda m, x: m.fc(x),
-        "fc (fc), test_rows.py:N: a linear layer on (batch, 3, 20) is not supported; flatten "
-        "it to (batch, features) first, or use a 1x1 Conv2d",
-    ),
 }  # fmt: skip
 
 

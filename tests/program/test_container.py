@@ -242,9 +242,9 @@ WRONG_MANIFESTS = {
     "structure": (_set("structure", {"tuple": [0, 1]}), "manifest: structure must be tuples, "
                   "lists, dicts and records of numbers below 1 and of null, is "
                   "{'tuple': [0, 1]}"),
-    "record": (_set("structure", {"namedtuple": ["P", [["a", 0], ["a", 0]]]}), "manifest: structure "
-               "must be tuples, lists, dicts and records of numbers below 1 and of null, is "
-               "{'namedtuple': ['P', [['a', 0], ['a', 0]]]}"),
+    "record": (_set("structure", {"namedtuple": ["P", [["a", 0], ["a", 0]]]}), "manifest: "
+               "structure must be tuples, lists, dicts and records of numbers below 1 and of "
+               "null, is {'namedtuple': ['P', [['a', 0], ['a', 0]]]}"),
     "record field": (_set("structure", {"dataclass": ["P", [["__class__", 0]]]}), "manifest: "
                      "structure must be tuples, lists, dicts and records of numbers below 1 and of "
                      "null, is {'dataclass': ['P', [['__class__', 0]]]}"),
@@ -294,9 +294,9 @@ WRONG_STEPS = {
                    "other step has, is 'head'"),
     "name of an output": ([step(name="y2")], "host_steps[0]: name must be a name that no "
                           "output and no other step has, is 'y2'"),
-    "kind": ([step(kind="eval")], "host_steps[0]: kind must be one of softmax, log_softmax, argmax, "
-             "argmin, sigmoid, logsigmoid, softplus, tanh, exp, log, sqrt, abs, normalize, scale, "
-             "reshape, take, is 'eval'"),
+    "kind": ([step(kind="eval")], "host_steps[0]: kind must be one of softmax, log_softmax, "
+             "argmax, argmin, sigmoid, logsigmoid, softplus, tanh, exp, log, sqrt, abs, normalize, "
+             "scale, reshape, take, is 'eval'"),
     "source": ([step(source="head")], "host_steps[0]: source must be the name of an output or of a "
                "step before, is 'head'"),
     "axis": ([step(attributes={"axis": 0})], "host_steps[0]: attributes must be those of softmax "
@@ -309,8 +309,8 @@ WRONG_STEPS = {
     "infinite": ([step(kind="scale", attributes={"factor": 1e999, "offset": 0.0})], None),
     "channel": ([step(kind="take", attributes={"channels": [2]})], "host_steps[0]: attributes "
                 "must be those of take for the shape [2, 4, 8], is {'channels': [2]}"),
-    "size": ([step(kind="reshape", attributes={"shape": [63]})], "host_steps[0]: attributes must be "
-             "those of reshape for the shape [2, 4, 8], is {'shape': [63]}"),
+    "size": ([step(kind="reshape", attributes={"shape": [63]})], "host_steps[0]: attributes must "
+             "be those of reshape for the shape [2, 4, 8], is {'shape': [63]}"),
     "shape": ([step(shape=[64])], "host_steps[0]: shape must be [2, 4, 8], which softmax gives, is "
               "[64]"),
     "dtype": ([step(dtype="int64")], "host_steps[0]: dtype must be float32, is 'int64'"),

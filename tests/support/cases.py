@@ -126,6 +126,7 @@ CONVOLUTIONS = [
     Case("Linear", "F.linear", "F.linear(x, w, b)", (VECTOR,), {"w": (5, 10), "b": (5,)}),
     Case("Linear", "behind flatten", "F.linear(x.flatten(1), w)", (MAP,), {"w": (5, 216)}),
     Case("Linear", "on a map", "nn.Linear(9, 5)"),
+    Case("Linear", "on a sequence", "nn.Linear(12, 5)", (ROW,)),
     Case("Linear", "matmul", "x @ w", (VECTOR,), {"w": (10, 5)}),
     Case("Bilinear", "plain", "F.bilinear(x, y, w)", (VECTOR, VECTOR), {"w": (2, 10, 10)}),
 ]
@@ -145,6 +146,7 @@ NORMS = [
     Case("BatchNorm1d", "features", "nn.Sequential(nn.Linear(10, 5), nn.BatchNorm1d(5))",
          (VECTOR,)),
     Case("BatchNorm1d", "sequence", "nn.BatchNorm1d(4)", (ROW,)),
+    Case("SyncBatchNorm", "plain", "nn.SyncBatchNorm(3)"),
     Case("GroupNorm", "plain", "nn.GroupNorm(3, 3)"),
     Case("LayerNorm", "plain", "nn.LayerNorm([3, 8, 9])"),
     Case("InstanceNorm2d", "plain", "nn.InstanceNorm2d(3)"),
@@ -266,6 +268,10 @@ POOLING = [
         "x.mean((2, 3))", "x.mean(dim=[2, 3], keepdim=True)", "torch.mean(x, (-2, -1))",
         "x.mean(3).mean(2)", "x.mean(2)", "x.mean(1)", "x.mean()", "x.mean(0)")],
     Case("mean", "of a sequence", "x.mean(2)", (ROW,)),
+    *[Case(code.split("(")[0].replace("torch.", ""), code, code) for code in (
+        "x.mean((1, 2))", "x.sum(1)", "x.sum(3, keepdim=True)", "torch.sum(x, (2, 3))", "x.amax(1)",
+        "torch.amax(x, 2)", "x.amin((2, 3))", "torch.amin(x, 3)", "x.max(1)[0]",
+        "torch.max(x, 2).values", "x.min(3)[0]", "torch.min(x, 1)", "x.max()")],
     *[Case(code.split("(")[0][2:], code, code) for code in (
         "x.sum((2, 3))", "x.amax((2, 3))", "x.std((2, 3))")],
     *[Case("Upsample", arguments, f"nn.Upsample({arguments})") for arguments in (
@@ -309,6 +315,8 @@ ARITHMETIC = [
     Case("add", "broadcast along one axis", "x + x.mean(2, keepdim=True)"),
     Case("add", "a buffer per channel", "x + c", parameters=C),
     Case("add", "a buffer of the shape of a map", "x + c", parameters={"c": MAP}),
+    Case("mul", "a row of values", "x * c", parameters={"c": (9,)}),
+    Case("add", "a buffer with a batch", "x + c", parameters={"c": (2, 3, 1, 1)}),
     Case("add", "a row of values", "x + c", parameters={"c": (9,)}),
     Case("mul", "two computed tensors", "x * y", TWO),
     Case("mul", "squeeze and excite", "x * x.mean((2, 3), keepdim=True)"),
@@ -353,7 +361,9 @@ SHAPES = [
     Case("cat", "torch.hstack", "torch.hstack([x, y])", (MAP, (2, 8, 9))),
     Case("cat", "along height", "torch.cat([x, y], 2)", TWO),
     Case("cat", "along the batch", "torch.cat([x, y], 0)", TWO),
-    Case("cat", "torch.stack", "torch.stack([x, y], 1)", TWO),
+    Case("stack", "torch.stack", "torch.stack([x, y], 1)", TWO),
+    Case("stack", "behind the channels", "torch.stack([x, y], 2)", TWO),
+    Case("stack", "along the width", "torch.stack([x, y], 3)", TWO),
     *[Case("channels", code, code, (WIDE,)) for code in (
         "x[:, :3]", "x[:, 1::2]", "x[:, [2, 0]]", "x.chunk(2, 1)[1]", "torch.chunk(x, 2, dim=1)[0]",
         "torch.split(x, 3, 1)[2]", "x.split([5, 3], dim=1)[0]", "x.narrow(1, 2, 3)",
@@ -370,6 +380,7 @@ SHAPES = [
         "F.pad(x, (1, 1, 1, 1))", "F.pad(x, (0, 1, 0, 1))",
         'F.pad(x, (1, 1, 1, 1), mode="reflect")',
         "nn.ZeroPad2d(1)", "nn.ReflectionPad2d(1)", "nn.ConstantPad2d(1, 2.0)")],
+    Case("expand", "x.expand_as(y)", "x.expand_as(y) + y", ((3, 1, 1), MAP)),
     *[Case("expand", code, code, ((3, 1, 1),)) for code in (
         "x.expand(-1, -1, 4, 4)", "x.repeat(1, 1, 2, 2)")],
 ]  # fmt: skip

@@ -14,6 +14,7 @@ import rasna
 from rasna.compile.pipeline import flatten_outputs, quantize_model
 from rasna.compile.settings import settings_of
 from rasna.golden import layers
+from rasna.golden.host import run_steps
 from rasna.graph import QuantGraph
 from rasna.structure import nest
 from tests.messages import refuses
@@ -44,11 +45,14 @@ def golden(graph: QuantGraph, samples, image: int):
         layers.quantize(np.asarray(x[image]), kind) for x, kind in zip(samples, kinds, strict=True)
     ]
     values = layers.evaluate(graph, integers)
-    leaves = [
-        layers.dequantize(values[p.tensor], graph.tensors[p.tensor].type).reshape(p.shape)
+    outputs = {
+        p.name: layers.dequantize(values[p.tensor], graph.tensors[p.tensor].type).reshape(
+            1, *p.shape
+        )
         for p in graph.outputs
-    ]
-    return nest(graph.structure, leaves)
+    }
+    found = run_steps(graph.host_steps, graph.results, outputs)
+    return nest(graph.structure, [array[0] for array in found])
 
 
 def assert_equals_golden(model, graph, samples, images, case):
@@ -65,7 +69,9 @@ def train(model, *inputs, steps=1):
     model.train()
     for _ in range(steps):
         optimiser.zero_grad()
-        sum(y.float().square().mean() for y in flatten_outputs(model(*inputs))).backward()
+        outputs = [y for y in flatten_outputs(model(*inputs)) if y.requires_grad]  # no indices
+        if outputs:
+            sum(y.float().square().mean() for y in outputs).backward()
         optimiser.step()
     return model.eval()
 

@@ -187,8 +187,8 @@ def test_an_operation_that_cannot_be_compiled_is_refused_in_the_first_forward():
     model = rasna.tune(nn.Sequential(nn.Conv2d(1, 2, 3), nn.LPPool2d(2, 1), nn.Conv2d(2, 2, 3)))
     with refuses(
         rasna.CompileError,
-        "_1 (1): LPPool2d is not supported; end the compiled model before it and apply it "
-        "in PyTorch",
+        "_1 (1): LPPool2d is not supported; it takes powers and roots; use nn.AvgPool2d or "
+        "nn.MaxPool2d and train it again",
     ):
         model(torch.randn(2, 1, 8, 8))
 

@@ -53,6 +53,10 @@ class Context:
         """The value of an existing node."""
         return Value(name, self.graph.nodes[name].shape)
 
+    def real_shape(self) -> tuple[int, ...]:
+        """The shape that PyTorch gave, without the batch."""
+        return tuple(self.real.shape[1:])
+
     def is_host(self, value: Value) -> bool:
         """Whether a value is computed behind the accelerator."""
         return isinstance(self.graph.nodes[value.name].op, fg.Host)

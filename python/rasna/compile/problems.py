@@ -21,13 +21,10 @@ _NUMBER = "keep the computation on tensors"
 # Remedies by lower-case name of a function, method or module. Other names: OUTSIDE.
 _REMEDIES: dict[str, str] = {
     "glu": "use a * torch.sigmoid(b) of the halves a, b = x.chunk(2, 1)",
-    "max": "use F.adaptive_max_pool2d(x, 1) for the largest value of every map, or "
-    "y + F.relu(x - y) for the larger one of two",
-    "min": "use -F.adaptive_max_pool2d(-x, 1) for the smallest value of every map, or "
-    "y - F.relu(y - x) for the smaller one of two",
-    "amax": "use F.adaptive_max_pool2d(x, 1), the largest value of every map",
-    "amin": "use -F.adaptive_max_pool2d(-x, 1), the smallest value of every map",
-    "sum": "use x.mean((2, 3)) times the number of pixels",
+    **dict.fromkeys(
+        ("lppool1d", "lppool2d", "lp_pool1d", "lp_pool2d"),
+        "it takes powers and roots; use nn.AvgPool2d or nn.MaxPool2d and train it again",
+    ),
     "select": "use x[:, 2] for channel 2 and so on",
     "unbind": "use x[:, 0], x[:, 1] and so on",
     "roll": "use torch.cat([x[:, -1:], x[:, :-1]], 1) to roll the channels by 1",
@@ -35,9 +32,6 @@ _REMEDIES: dict[str, str] = {
         ("movedim", "moveaxis"),
         "only channels can be moved; give and take channel-last arrays with channel_last=True "
         "instead",
-    ),
-    **dict.fromkeys(
-        ("expand", "expand_as"), "use F.interpolate(x, size=(height, width)), which repeats pixels"
     ),
     **dict.fromkeys(
         ("repeat", "tile"),
@@ -51,9 +45,7 @@ _REMEDIES: dict[str, str] = {
         "use nn.Upsample(scale_factor=2) and a convolution in its place and train it again, or "
         + OUTSIDE,
     ),
-    **dict.fromkeys(
-        ("stack", "vstack", "dstack"), "join along the channels with torch.cat(…, 1)",
-    ),
+    **dict.fromkeys(("vstack", "dstack"), "join along the channels with torch.cat(…, 1)"),
     "pad": f"{_PADDING} or pooling behind it",
     "zeropad1d": f"{_PADDING} behind it",
     "zeropad2d": f"{_PADDING} behind it",
@@ -68,7 +60,8 @@ _REMEDIES: dict[str, str] = {
     ),
     **dict.fromkeys(
         ("groupnorm", "layernorm", "instancenorm2d", "group_norm", "layer_norm",
-         "instance_norm", "localresponsenorm", "local_response_norm"),
+         "instance_norm", "localresponsenorm", "local_response_norm", "instancenorm1d",
+         "rmsnorm", "rms_norm"),
         _NORM,
     ),
     **dict.fromkeys(("item", "tolist", "numpy"), _NUMBER),

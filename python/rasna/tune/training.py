@@ -27,6 +27,8 @@ from .prune import apply_mask, mask_of
 
 def owner(root: nn.Module, ref: fg.Ref | None) -> nn.Module | None:
     """The module that holds a parameter as its ``weight``."""
+    if isinstance(ref, fg.Derived) and ref.args and isinstance(ref.args[0], fg.Param):
+        ref = ref.args[0]  # a linear layer on rows
     if not isinstance(ref, fg.Param) or ref.path.rpartition(".")[2] != "weight":
         return None
     return root.get_submodule(ref.path.rpartition(".")[0])
@@ -129,7 +131,8 @@ class TrainingGraph:
         keep = None
         if layer is not None and (mask := mask_of(layer)) is not None:
             apply_mask(layer)
-            keep = mask.on(weight.device).view(weight.shape)
+            if isinstance(op.weight, fg.Param):
+                keep = mask.on(weight.device).view(weight.shape)
         scale, limit = self.observers.weight(node, weight)
         weight = fake_quantize_weight(weight, scale, limit, keep)
         y = (

@@ -16,6 +16,7 @@ from . import (  # noqa: F401
     heads,
     joining,
     pooling,
+    reduction,
     resampling,
     shape,
 )

@@ -12,6 +12,7 @@ from torch import nn
 from .. import floatgraph as fg
 from ..problems import Refusal
 from .registry import Value, describe, host_step, register, register_module
+from .rows import as_row, as_sequence
 
 
 def pick(ctx, input: Value, channels: Sequence[int] | np.ndarray, suffix: str = "") -> Value:
@@ -29,6 +30,32 @@ def pick(ctx, input: Value, channels: Sequence[int] | np.ndarray, suffix: str = 
         channels = tuple(int(n) for n in numbers.ravel())
         return host_step(ctx, input, "take", shape, suffix=suffix, channels_=channels)
     return ctx.add(fg.Select(numbers), [input], shape, suffix)
+
+
+def broadcast(ctx, input: Value, shape: tuple[int, ...], suffix: str = "_repeated") -> Value:
+    """Pixels and channels repeated where ``input`` has one of them; of equal rank, at most 3."""
+    if input.shape == shape:
+        return input
+    if len(shape) == 2:
+        row = broadcast(ctx, as_row(ctx, input), (shape[0], 1, shape[1]), suffix)
+        return as_sequence(ctx, row)
+    factors = [n // m for m, n in zip(input.shape, shape, strict=True)]
+    rows, columns = [1, 1, *factors[1:]][-2:]
+    numbers = np.arange(shape[0]) if factors[0] == 1 else np.zeros(shape[0], np.int64)
+    picked = np.broadcast_to(numbers[:, None, None], (shape[0], rows, columns)).copy()
+    return ctx.add(fg.Select(picked), [input], shape, suffix)
+
+
+@register([], ["expand", "expand_as"])
+def expand(ctx, input, *sizes):
+    """Tensor.expand of dimensions of size 1 behind the batch."""
+    shape = ctx.real_shape()
+    if len(shape) != len(input.shape) or len(shape) > 3 or ctx.real.shape[0] != ctx.batch:
+        raise Refusal(
+            f"expand from {describe(input.shape)} to another number of dimensions is not supported",
+            "use unsqueeze first, and repeat dimensions of size 1 behind the batch only",
+        )
+    return broadcast(ctx, input, shape, "")
 
 
 def check_dimension(input: Value, dim: Any, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -120,15 +121,40 @@ def linear(ctx, input, weight, bias=None):
     """F.linear."""
     _constant("a linear layer", weight)
     _constant("a linear layer", bias)
-    if len(input.shape) != 1:
-        raise Refusal(
-            f"a linear layer on {describe(input.shape)} is not supported",
-            "flatten it to (batch, features) first, or use a 1x1 Conv2d",
-        )
     shape = ctx.tensor(weight).shape
     if len(shape) != 2:
         raise Refusal("a linear layer with one output row is not supported", "use nn.Linear(n, 1)")
+    if len(input.shape) > 1:
+        return _linear_of_rows(ctx, input, weight, bias, shape[0])
     return ctx.add(fg.Linear(weight, bias), [input], (shape[0],))
+
+
+def _tiled(tensor: torch.Tensor, count: int, *shape: int) -> torch.Tensor:
+    """A weight or bias once for every channel of a map."""
+    return tensor.repeat(count, *[1] * (tensor.dim() - 1)).reshape(-1, *shape)
+
+
+def _linear_of_rows(ctx, input: Value, weight, bias, outputs: int) -> Value:
+    """A linear layer on the last dimension: a convolution as wide as a row, for each channel.
+
+    Its outputs are channels first; they become the pixels of a row.
+    """
+    channels, width = input.shape[0], input.shape[-1]
+    if len(input.shape) > 3:
+        raise Refusal(
+            f"a linear layer on {describe(input.shape)} is not supported",
+            "give it a map, a sequence or a vector",
+        )
+    source = input if len(input.shape) == 3 else as_row(ctx, input)
+    op = fg.Conv(
+        fg.Derived(_tiled, (weight, channels, 1, 1, width)),
+        None if bias is None else fg.Derived(_tiled, (bias, channels)), groups=channels,
+    )  # fmt: skip
+    height = source.shape[1]
+    made = ctx.add(op, [source], (channels * outputs, height, 1))
+    numbers = np.arange(channels * outputs).reshape(channels, 1, outputs)
+    rows = ctx.add(fg.Select(numbers), [made], (channels, height, outputs), "_rows")
+    return rows if len(input.shape) == 3 else as_sequence(ctx, rows)
 
 
 @register_module(nn.Linear)
@@ -161,9 +187,9 @@ def batch_norm(
     return ctx.add(fg.Affine((step,)), [input], input.shape)
 
 
-@register_module(nn.BatchNorm2d, nn.BatchNorm1d)
+@register_module(nn.BatchNorm2d, nn.BatchNorm1d, nn.SyncBatchNorm)
 def batch_norm_module(ctx, module, path, input):
-    """nn.BatchNorm2d and nn.BatchNorm1d (the latter on feature vectors and sequences)."""
+    """nn.BatchNorm2d, nn.BatchNorm1d (on feature vectors and sequences) and nn.SyncBatchNorm."""
     refs = [
         None if getattr(module, name) is None else fg.Param(f"{path}.{name}")
         for name in ("running_mean", "running_var", "weight", "bias")

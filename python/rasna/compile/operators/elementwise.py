@@ -11,7 +11,7 @@ from torch import nn
 from .. import floatgraph as fg
 from ..problems import Refusal
 from .arithmetic import add, sub
-from .registry import Value, register, register_module
+from .registry import BY_NAME, Value, register, register_module
 
 
 @register([torch.clamp, torch.clip, torch.clamp_], ["clamp", "clip", "clamp_", "clip_"])
@@ -116,6 +116,26 @@ def dropout(ctx, input, p=0.5, training=True, inplace=False):
 def dropout_module(ctx, module, path, input):
     """nn.Dropout and its relatives."""
     return ctx.add(fg.Dropout(module.p, path), [input], input.shape)
+
+
+def stochastic_depth(ctx, input, p, mode, training=True):
+    """torchvision.ops.stochastic_depth: nothing happens in eval, its module runs in training."""
+    if training and not ctx.training and p > 0:
+        raise Refusal(
+            "stochastic_depth with training=True is random in eval too and is not supported",
+            "pass training=self.training, or use torchvision.ops.StochasticDepth",
+        )
+    path = ctx.where.path
+    inside = type(ctx.root.get_submodule(path)).__name__ == "StochasticDepth"
+    if training and p > 0 and not inside:
+        raise Refusal(
+            "stochastic_depth as a function is not supported in training",
+            "use the module torchvision.ops.StochasticDepth",
+        )
+    return ctx.add(fg.Dropout(p, path if inside else ""), [input], input.shape) if inside else input
+
+
+BY_NAME["stochastic_depth"] = stochastic_depth
 
 
 @register(

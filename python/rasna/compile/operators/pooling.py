@@ -1,4 +1,4 @@
-"""Max pooling, average pooling in all its spellings, mean over H and W; 1-d forms as one row."""
+"""Max pooling, average pooling in all their spellings; 1-d forms as one row."""
 
 from __future__ import annotations
 
@@ -84,29 +84,44 @@ def max_pool2d_module(ctx, module, path, input):
 
 @register([F.adaptive_max_pool2d, F.adaptive_max_pool2d_with_indices])
 def adaptive_max_pool2d(ctx, input, output_size, return_indices=False):
-    """F.adaptive_max_pool2d where every window has the same size."""
+    """F.adaptive_max_pool2d, any output size."""
     _check_map("max pooling", input)
+    _check_no_indices(ctx, return_indices)
     size = _output_size(output_size, input)
-    if any(n % m for n, m in zip(input.shape[1:], size, strict=True)):
-        raise Refusal(
-            f"adaptive max pooling from {input.shape[1:]} to {size} is not supported",
-            "use an output size that divides the input size",
-        )
-    kernel = tuple(n // m for n, m in zip(input.shape[1:], size, strict=True))
-    return max_pool2d(ctx, input, kernel, return_indices=return_indices)
+    return _adaptive_max(ctx, input, size)
 
 
 @register([F.adaptive_max_pool1d, F.adaptive_max_pool1d_with_indices])
 def adaptive_max_pool1d(ctx, input, output_size, return_indices=False):
-    """F.adaptive_max_pool1d where every window has the same size."""
+    """F.adaptive_max_pool1d, any output size."""
     _check_sequence("max pooling", input)
-    length, size = input.shape[1], single(output_size)
-    if length % size:
-        raise Refusal(
-            f"adaptive max pooling from {length} to {size} is not supported",
-            "use an output size that divides the input size",
-        )
-    return max_pool1d(ctx, input, length // size, return_indices=return_indices)
+    _check_no_indices(ctx, return_indices)
+    return as_sequence(ctx, _adaptive_max(ctx, as_row(ctx, input), (1, single(output_size))))
+
+
+def _adaptive_max(ctx, input: Value, size: tuple[int, int]) -> Value:
+    """Max pooling whose windows may have two sizes: a larger one is the union of two smaller ones.
+
+    So first all windows of the smaller size, then the first and the last one within every window,
+    picked by averages of single pixels, then the larger one of these two.
+    """
+    channels, before = input.shape[0], input.shape[1:]
+    if not any(n % m for n, m in zip(before, size, strict=True)):
+        kernel = (before[0] // size[0], before[1] // size[1])
+        op = fg.MaxPool(kernel, kernel, (0, 0), (1, 1), False)
+        return ctx.add(op, [input], (channels, *size))
+    windows = [_adaptive_windows(n, m) for n, m in zip(before, size, strict=True)]
+    kernel = tuple(min(b - a for a, b in w) for w in windows)
+    op = fg.MaxPool(kernel, (1, 1), (0, 0), (1, 1), False)
+    shape = (channels, *(n - k + 1 for n, k in zip(before, kernel, strict=True)))
+    small = input if kernel == (1, 1) else ctx.add(op, [input], shape, "_windows")
+    places = [
+        [p for a, b in w for p in ((a, a + 1), (b - k, b - k + 1))]
+        for w, k in zip(windows, kernel, strict=True)
+    ]
+    pairs = _average(ctx, small, places[0], places[1])
+    last = fg.MaxPool((2, 2), (2, 2), (0, 0), (1, 1), False)
+    return ctx.add(last, [pairs], (channels, *size))
 
 
 @register_module(nn.AdaptiveMaxPool1d)
@@ -248,32 +263,34 @@ def avg_pool1d_module(ctx, module, path, input):
     )  # fmt: skip
 
 
-@register([torch.mean], ["mean"])
-def mean(ctx, input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Mean over H, W or both, or the length; ``x.mean(3).mean(2)`` becomes one average."""
-    source, axes = _map_behind(ctx, input)
+def average(ctx, source: Value, axes: set[int], mean: bool) -> Value:
+    """Mean or sum over the height (2) and the width (3) of a map."""
+    rows, columns = (
+        [(0, n)] if axis in axes else [(i, i + 1) for i in range(n)]
+        for axis, n in zip((2, 3), source.shape[1:], strict=True)
+    )
+    if mean:
+        return _average(ctx, source, rows, columns)
+    return _average(ctx, source, rows, columns, [1.0] * len(rows), [1.0] * len(columns))
+
+
+def mean_of_map(ctx, input: Value, dim) -> Value | None:
+    """Mean over H, W or both, or the length, as one average; None for other dimensions."""
+    source, axes = map_behind(ctx, input)
     rank = len(axes) + 1
     dims = [dim] if isinstance(dim, int) else list(dim or range(rank))
     reduced = {axes[d % rank - 1] if d % rank else -1 for d in dims}
     if source is None or not reduced <= {1, 2}:
-        raise Refusal(
-            f"mean over dimensions {sorted(d % rank for d in dims)} of {describe(input.shape)} "
-            f"is not supported",
-            "take the mean over height and width, dimensions (2, 3)",
-        )
+        return None
     previous = ctx.graph.nodes[source.name].op
     if isinstance(previous, fg.AvgPool) and _is_mean(previous, reduced):
         source, reduced = ctx.value(ctx.graph.nodes[source.name].inputs[0]), {1, 2}
-    rows, columns = (
-        [(0, n)] if axis in reduced else [(i, i + 1) for i in range(n)]
-        for axis, n in zip((1, 2), source.shape[1:], strict=True)
-    )
-    result = _average(ctx, source, rows, columns)
+    result = average(ctx, source, {axis + 1 for axis in reduced}, mean=True)
     shape = tuple(ctx.real.shape[1:])
     return result if result.shape == shape else ctx.add(fg.Reshape(), [result], shape)
 
 
-def _map_behind(ctx, input: Value) -> tuple[Value | None, list[int]]:
+def map_behind(ctx, input: Value) -> tuple[Value | None, list[int]]:
     """The (C, H, W) value behind ``input``, and which of its axes each axis of ``input`` is."""
     if len(input.shape) == 3:
         return input, [0, 1, 2]

@@ -16,6 +16,7 @@ from .. import floatgraph as fg
 FUNCTIONS: dict[Callable, Callable] = {}
 METHODS: dict[str, Callable] = {}
 MODULES: dict[type, Callable] = {}
+BY_NAME: dict[str, Callable] = {}  # functions of packages that need not be installed
 TAKES_CONSTANTS: set[Callable] = set()  # as first argument, beside a computed tensor
 
 
@@ -125,7 +126,8 @@ def find_handler(root: torch.nn.Module, node: fx.Node) -> tuple[str, Callable | 
     if node.op == "call_function" and record_kind(target):
         return target.__name__, partial(_make_record, target)
     if node.op == "call_function":
-        return getattr(target, "__name__", str(target)), FUNCTIONS.get(target)
+        name = getattr(target, "__name__", str(target))
+        return name, FUNCTIONS.get(target) or BY_NAME.get(name)
     module: Any = root.get_submodule(target)
     bases: Any = type(module).__mro__
     for base in bases:

@@ -146,6 +146,8 @@ def dim(ctx, input):
 @register([getattr])
 def attribute(ctx, input, name, *default):
     """x.shape, x.ndim, x.dtype, x.device, x.data."""
+    if isinstance(input, tuple) and name in ("values", "indices"):  # of torch.max along a dimension
+        return input[("values", "indices").index(name)]
     if isinstance(input, Value) and name == "shape":
         return (BATCH, *input.shape)
     if isinstance(input, Value) and name == "data":
