@@ -156,6 +156,11 @@ fuzz-models: $(STAMPS)/test ## N random modules in varied spellings against a de
 	$(PY) scripts/build_sim.py --target tiny
 	$(PY) tests/spelled/check.py --count $(N) --seed $(SEED)
 
+# No virtual environment of this folder: each version gets one of its own.
+.PHONY: test-versions
+test-versions: test-objects ## quick tests on each Python here, oldest and newest torch and NumPy (6 GB to download)
+	$(PY) scripts/test_versions.py
+
 .PHONY: bare
 bare: ## GOALS with a PATH of what README.md names and nothing else (GOALS="demo test")
 	@bare=$$($(PYTHON) scripts/bare_path.py $(BARE)) && \
