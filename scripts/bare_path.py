@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Command → why it is there. The headings are what "You need" of the README names.
 COMPILER = {
     "g++": "builds the simulators, the verilated RTL and the tests' programs",
+    "c++": "its other name, which Verilator's makefile calls",
     "gcc": "compiles the C programs that test the C ABI; comes with g++",
     "as": "g++ calls it",
     "ld": "g++ calls it",
@@ -30,15 +31,17 @@ MAKE = {
     "make": "runs the targets, and builds what Verilator writes",
     "sh": "runs make's recipes and scripts/preflight.sh",
 }
-CORE_UTILITIES = {
-    "cat": "shows a log in recipes",
-    "cp": "copies the simulator's wrapper in cocotb's makefiles",
-    "echo": "tells what is missing, in what make runs without a shell",
+UTILITIES = {
+    "cat": "Verilator's makefile calls it",
     "env": "first line of scripts; sets PATH for a recipe",
+    "expand": "lays out make help",
+    "grep": "finds the lines of make help",
     "mkdir": "makes .venv/.stamps and the folders of a build",
     "rm": "removes what make clean, and a build that failed, leave",
+    "sed": "shortens the lines of make help",
     "touch": "sets the stamps of what is installed",
-    "uname": "tells cocotb and Python's packages what the machine is",
+    "uname": "tells Python's platform module and Verilator's makefile what the machine is",
+    "xargs": "Verilator's makefile packs its objects with it",
 }
 # The README's Python is python3; a launcher, see write_python.
 PYTHON = "python3"
@@ -96,7 +99,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "build" / "bare")
     folder = parser.parse_args().folder.absolute()
     try:
-        print(make_folder(folder, (*COMPILER, *MAKE, *CORE_UTILITIES)))
+        print(make_folder(folder, (*COMPILER, *MAKE, *UTILITIES)))
     except BarePathError as error:
         sys.exit(str(error))
 

@@ -58,7 +58,7 @@ def test_a_folder_that_is_not_its_own_is_not_emptied(tmp_path):
 
 
 def test_every_command_says_why_it_is_there():
-    tables = (bare_path.COMPILER, bare_path.MAKE, bare_path.CORE_UTILITIES)
+    tables = (bare_path.COMPILER, bare_path.MAKE, bare_path.UTILITIES)
     assert all(why.strip() for table in tables for why in table.values())
     names = [name for table in tables for name in table]
     assert len(names) == len(set(names))
