@@ -9,6 +9,9 @@ OUT ?= build
 N ?= 10000
 SEED ?= 0
 JOBS ?= 2
+GOALS ?= demo test
+BARE ?= build/bare
+REPORTS ?= build/reports
 
 PY := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
@@ -90,11 +93,18 @@ sim-exact-so: $(STAMPS)/venv ## build the simulator with the hardware's lanes, b
 sim-rtl-so: preflight-rtl $(STAMPS)/test $(STAMPS)/llvm ## build the verilated RTL as a runtime object, build/rasna-<TARGET>-rtl.so
 	$(PY) scripts/build_rtl.py --target $(TARGET)
 
-.PHONY: test
-test: $(STAMPS)/area $(STAMPS)/llvm ## run the tests (those of the RTL are skipped without LLVM 19)
+.PHONY: test-objects
+test-objects: $(STAMPS)/area $(STAMPS)/llvm
 	@for t in tiny pynq-z2 kv260; do $(PY) scripts/build_sim.py --target $$t || exit 1; done
 	@for t in tiny pynq-z2; do $(PY) scripts/build_sim.py --target $$t --exact || exit 1; done
-	$(PY) -m pytest -n $(JOBS) --dist loadfile
+
+.PHONY: test
+test: test-objects ## run the tests but the long ones (those of the RTL are skipped without LLVM 19)
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -rs -m "not long"
+
+.PHONY: test-long
+test-long: test-objects ## run the long tests: more random networks, more planted faults, the RTL of pynq-z2
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -rs -m long
 
 .PHONY: cosim
 cosim: preflight-rtl $(STAMPS)/area $(STAMPS)/llvm ## the tests of the RTL alone, on tiny and on TARGET (minutes)
@@ -160,6 +170,21 @@ fuzz: $(STAMPS)/test ## N random networks on all implementations (N=10000 SEED=0
 fuzz-models: $(STAMPS)/test ## N random modules in varied spellings against a derived bound (N=10000 SEED=0)
 	$(PY) scripts/build_sim.py --target tiny
 	$(PY) tests/spelled/check.py --count $(N) --seed $(SEED)
+
+# No virtual environment of this folder: each version gets one of its own.
+.PHONY: test-versions
+test-versions: test-objects ## quick tests on each Python here, oldest and newest torch and NumPy (6 GB to download)
+	$(PY) scripts/test_versions.py
+
+.PHONY: bare
+bare: ## GOALS with a PATH of what README.md names and nothing else (GOALS="demo test")
+	@bare=$$($(PYTHON) scripts/bare_path.py $(BARE)) && \
+		PATH="$$bare" PYTHON=python3 $(MAKE) --no-print-directory $(GOALS)
+
+.PHONY: test-skipped
+test-skipped: test-objects ## again, the tests that were skipped in the runs that left reports in REPORTS
+	@$(PY) scripts/test_report.py $(REPORTS) --skipped > build/skipped.txt
+	@if [ -s build/skipped.txt ]; then $(PY) -m pytest -rs @build/skipped.txt; fi
 
 .PHONY: bench
 bench: $(STAMPS)/examples sim-so ## simulator against PyTorch, time and memory of the named networks

@@ -56,7 +56,7 @@ def test_an_unknown_opcode_ends_the_run_and_the_next_run_works(tiny_bench):
 MOST_REGISTER_BITS = {"tiny": 15_000, "pynq-z2": 58_000}
 
 
-@pytest.mark.parametrize("target", ["tiny", "pynq-z2"])
+@pytest.mark.parametrize("target", ["tiny", pytest.param("pynq-z2", marks=pytest.mark.long)])
 def test_loops_take_one_cycle_per_iteration_and_registers_do_not_grow(tmp_path, target):
     from hlsc import Options, compile_source
 

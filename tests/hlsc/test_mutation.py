@@ -340,7 +340,13 @@ def test_without_a_fault_nothing_is_noticed(tmp_path, runtime_cache):
     assert golden_message(tmp_path, runtime_cache) == ""
 
 
-@pytest.mark.parametrize("fault", COMPILER_FAULTS, ids=lambda f: f.__name__)
+def some_always(faults) -> list:
+    """The first three, and the others in the long run."""
+    faults = list(faults)
+    return faults[:3] + [pytest.param(fault, marks=pytest.mark.long) for fault in faults[3:]]
+
+
+@pytest.mark.parametrize("fault", some_always(COMPILER_FAULTS), ids=lambda f: f.__name__)
 def test_compiler_fault_is_noticed(fault, monkeypatch, tmp_path, runtime_cache):
     fault(monkeypatch)
     noticed = who_notices(tmp_path, runtime_cache)
@@ -348,7 +354,7 @@ def test_compiler_fault_is_noticed(fault, monkeypatch, tmp_path, runtime_cache):
     assert noticed
 
 
-@pytest.mark.parametrize("name", LIBRARY_FAULTS)
+@pytest.mark.parametrize("name", some_always(LIBRARY_FAULTS))
 def test_library_fault_is_noticed(name, monkeypatch, tmp_path, runtime_cache):
     module, right, wrong = LIBRARY_FAULTS[name]
     library = []

@@ -1,4 +1,7 @@
-"""500 random networks: PyTorch, golden, fast and exact objects agree on every output word."""
+"""Random networks: PyTorch, golden, fast and exact objects agree on every output word.
+
+100 of them, and 400 more in the long run; RASNA_NETWORKS and RASNA_SEED choose others.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +11,39 @@ import pytest
 
 from tests.networks import check, fuzz
 
-COUNT = int(os.environ.get("RASNA_NETWORKS", "500"))
 SEED = int(os.environ.get("RASNA_SEED", "0"))
+COUNT = int(os.environ.get("RASNA_NETWORKS", "100"))
+PARTS = [
+    pytest.param((SEED, COUNT), id="first"),
+    pytest.param((SEED + COUNT, 400), marks=pytest.mark.long, id="more"),
+]
 TARGETS = ["tiny", "pynq-z2"]
 
 
-@pytest.fixture(scope="module")
-def results():
+@pytest.fixture(scope="module", params=PARTS)
+def results(request):
     missing = [t for t in TARGETS if len(check.objects(t)) < 2]
     if missing:
         pytest.fail(f"no simulator objects for {', '.join(missing)}; build them with: make test")
-    print(f"\nseed {SEED}, {COUNT} networks, targets {', '.join(TARGETS)}")
-    return fuzz.run(COUNT, SEED, jobs=2, targets=TARGETS)
+    seed, count = request.param
+    print(f"\nseed {seed}, {count} networks, targets {', '.join(TARGETS)}")
+    results = fuzz.run(count, seed, jobs=2, targets=TARGETS)
+    assert len(results) == count > 0
+    return results
 
 
 def test_every_implementation_agrees_on_every_word(results):
     wrong = [f"seed {r.seed}: {r.failure}" for r in results if r.failure]
-    assert len(results) == COUNT
     assert not wrong, "\n".join(wrong)
 
 
 def test_at_least_half_of_the_networks_are_graphs(results):
-    assert sum(r.is_graph for r in results) >= COUNT / 2
+    assert sum(r.is_graph for r in results) >= len(results) / 2
 
 
 def test_every_attribute_is_covered(results, capsys):
     table = fuzz.coverage(results, TARGETS)
-    least = fuzz.MINIMUM * COUNT // 500
+    least = fuzz.MINIMUM * len(results) // 500
     with capsys.disabled():
         print("\n" + "\n".join(f"  {name:28} {number:6}" for name, number in table.items()))
     thin = {name: number for name, number in table.items() if number < least}

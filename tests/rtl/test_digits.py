@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from rtl_harness import BOARD_TARGET
 
 import rasna
 
 
+@pytest.mark.long
 def test_the_digits_give_the_bits_of_pytorch(rtl_path, capsys):
     import digits
 

@@ -78,6 +78,7 @@ def test_a_program_leaves_nothing_behind_for_the_next(rtl):
     assert np.array_equal(results[0], results[2])
 
 
+@pytest.mark.long
 def test_random_programs_of_the_board_target_give_the_bits_of_golden(rtl):
     library = rtl(BOARD_TARGET)
     for seed in range(FIRST_SEED, FIRST_SEED + min(NUM_SEEDS, 10)):
