@@ -134,7 +134,7 @@ def test_another_target_is_refused_by_the_registers(model_board, overlay_files):
 
 def test_another_isa_version_is_refused(model_board, overlay_files):
     model_board().machine.isa_version = 2
-    assert "has ISA version 1" in refusal(overlay_files, TargetMismatchError)
+    assert "has ISA version 2" in refusal(overlay_files, TargetMismatchError)
 
 
 def test_a_bitstream_is_loaded_once_for_several_runtimes(model_board, overlay_files):

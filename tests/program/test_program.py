@@ -12,7 +12,7 @@ from tests.messages import refuses
 from tests.program.samples import S8, U8, conv_sample, identity_program
 
 LISTING = """\
-Program for tiny (configuration {hash}, ISA 1, compiler {version})
+Program for tiny (configuration {hash}, ISA 2, compiler {version})
 input   x 2x4x8 s8.4 (int8)
 output  y2 2x4x8 s8.3 (int8)
 memory  program {program}, input 64, output 64, scratch 0 bytes

@@ -10,7 +10,7 @@
 #define FAKE_ABI RASNA_ABI_VERSION
 #endif
 #ifndef FAKE_ISA
-#define FAKE_ISA 1
+#define FAKE_ISA 2
 #endif
 #ifndef FAKE_TARGET
 #define FAKE_TARGET "tiny"

@@ -227,7 +227,7 @@ def test_another_isa_version_is_refused(fake_object):
     with pytest.raises(TargetMismatchError) as caught:
         byte_program().to_runtime(path)
     assert str(caught.value) == (
-        f"the Program has ISA version 1, {path} has 7; compile the model again or build the "
+        f"the Program has ISA version 2, {path} has 7; compile the model again or build the "
         "object again"
     )
 
@@ -268,7 +268,7 @@ def test_a_broken_program_is_refused_when_the_runtime_is_made(simulator):
     with refuses(
         RuntimeObjectError,
         f"{path}: loading the program failed with error 1: instruction 1 (?): opcode is 99, "
-        "allowed are 0 to 6 (unknown opcode)",
+        "allowed are 0 to 7 (unknown opcode)",
     ):
         program.to_runtime(path)
 
