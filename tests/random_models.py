@@ -64,6 +64,9 @@ _FLATTEN: dict[str, Callable] = {
 }
 
 
+_LAYERS = (nn.Conv2d, nn.Conv1d, nn.ConvTranspose2d, nn.ConvTranspose1d, nn.Linear)
+
+
 @dataclass
 class _Step:
     """values[output] = function(module?, *values[inputs])"""
@@ -190,7 +193,9 @@ class _Builder:
             [(3, 3), (3, 3), (1, 1), (5, 5), (2, 2)])  # fmt: skip
         stride = rng.choice([(1, 1), (1, 1), (1, 1), (2, 2), (3, 3), (2, 1), (1, 2)])
         dilation = rng.choice([(1, 1), (1, 1), (1, 1), (2, 2), (1, 2)])
-        mode = rng.choice(["zeros", "zeros", "circular"])
+        mode = rng.choice(["zeros", "zeros", "zeros", "circular", "circular", "other"])
+        if mode == "other":
+            mode = rng.choice(["reflect", "replicate"])
         reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
         padding = self._conv_padding(reach, (h, w), mode)
         if padding == "same":
@@ -214,12 +219,14 @@ class _Builder:
         if kind == "valid":
             return "valid"
         if kind == "same":
-            fits = all((r - 1) - (r - 1) // 2 <= s for r, s in zip(reach, size, strict=True))
+            room = [s - (mode == "reflect") for s in size]
+            fits = all((r - 1) - (r - 1) // 2 <= s for r, s in zip(reach, room, strict=True))
             return "same" if fits or mode == "zeros" else (0, 0)
         pads = {"none": [0, 0], "half": [r // 2 for r in reach]}.get(kind)
         pads = pads or [rng.randint(0, 3), rng.randint(0, 3)]
-        if mode == "circular":
-            pads = [min(p, s) for p, s in zip(pads, size, strict=True)]
+        if mode in ("circular", "reflect"):
+            room = [s - (mode == "reflect") for s in size]
+            pads = [min(p, s) for p, s in zip(pads, room, strict=True)]
         return tuple(pads)
 
     def _tag_conv(self, c: nn.Conv2d) -> None:
@@ -468,7 +475,7 @@ def random_model(seed: int) -> tuple[nn.Module, list[torch.Tensor], dict]:
         while True:
             net, builder = _build(rng)
             _used_steps(net)
-            if any(isinstance(m, (nn.Conv2d, nn.Conv1d, nn.Linear)) for m in net.modules()):
+            if any(isinstance(m, _LAYERS) for m in net.modules()):
                 break  # without a layer there is nothing to tune
         samples = [torch.randn(BATCH, *s) for s in builder.shapes[: net.num_inputs]]
         if rng.random() < 0.2:

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests import random_pixels as pixels
+
 MAX_ELEMS = 3000  # of what a step that enlarges may give
 MAX_LENGTH = 160  # of a sequence: all of it is one row in the map memory of `tiny`
 MAX_FEATURES = 600  # of a vector or map that is stored anew under another shape
@@ -156,8 +158,8 @@ def conv1d(b, x: int) -> int:
     oc = groups * rng.randint(1, 2) if groups > 1 else rng.choice((1, 3, 4, 8, 9, 17))
     kernel, dilation = rng.choice([1, 2, 3, 3, 5, 9]), rng.choice([1, 1, 2])
     reach = dilation * (kernel - 1) + 1
-    mode = rng.choice(["zeros", "zeros", "circular"])
-    pad = min(rng.choice([0, reach // 2]), length)
+    mode = rng.choice(["zeros", "zeros", "circular", "reflect", "replicate"])
+    pad = min(rng.choice([0, reach // 2]), length - (mode == "reflect"))
     if length + 2 * pad < reach:
         kernel, dilation, pad = 1, 1, 0
     module = nn.Conv1d(
@@ -193,8 +195,9 @@ def to_vector(b, x: int) -> int:
 def of_sequence(b, x: int) -> int:
     """One more step behind a sequence."""
     steps = [conv1d] * 5 + [pool1d] * 3 + [cat, upsample, channels, to_vector, sloped]
+    steps += pixels.MAPS
     return b.rng.choice(steps)(b, x)
 
 
-MAPS = [cat] * 3 + [upsample, shuffle, channels, sloped, as_sequence]
+MAPS = [cat] * 3 + [upsample, shuffle, channels, sloped, as_sequence] + pixels.MAPS
 VECTORS = [cat, as_map, sloped]

@@ -150,14 +150,6 @@ def test_parametrised_and_pruned_weights_are_read_through_their_hooks():
 
 
 REFUSED = {
-    "reflect": (
-        lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")),
-        "_0 (0): padding_mode='reflect' is not supported; use 'zeros' or 'circular'",
-    ),
-    "replicate": (
-        lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, padding_mode="replicate")),
-        "_0 (0): padding_mode='replicate' is not supported; use 'zeros' or 'circular'",
-    ),
     "linear on a map": (
         lambda: nn.Sequential(nn.Linear(6, 4)),
         "_0 (0): a linear layer on (batch, 3, 6, 6) is not supported; "

@@ -119,8 +119,17 @@ CONVOLUTIONS = [
     Case("Conv1d", "F.conv1d", "F.conv1d(x, w, padding=1)", (ROW,), {"w": (6, 4, 3)}),
     Case("Conv1d", "torch.conv1d", "torch.conv1d(x, w)", (ROW,), {"w": (6, 4, 3)}),
     Case("Conv3d", "plain", "nn.Conv3d(2, 2, 1)(x.unsqueeze(1).expand(-1, 2, -1, -1, -1))"),
-    Case("ConvTranspose2d", "plain", "nn.ConvTranspose2d(3, 4, 2, 2)"),
+    *[Case("ConvTranspose2d", name, f"nn.ConvTranspose2d(3, 4, {arguments})") for name, arguments
+      in (("plain", "2, 2"), ("padding", "4, stride=2, padding=1"),
+          ("output_padding", "3, stride=2, padding=1, output_padding=1"),
+          ("odd size", "3, stride=2"), ("dilation", "3, stride=2, dilation=2"),
+          ("non-square", "(3, 2), stride=(1, 2), padding=(1, 0)"))],
+    Case("ConvTranspose2d", "groups", "nn.ConvTranspose2d(8, 4, 4, 2, 1, groups=2)", (WIDE,)),
+    Case("ConvTranspose2d", "F.conv_transpose2d", "F.conv_transpose2d(x, w, stride=2)",
+         parameters={"w": (3, 4, 3, 3)}),
     Case("ConvTranspose1d", "plain", "nn.ConvTranspose1d(4, 4, 2, 2)", (ROW,)),
+    Case("ConvTranspose1d", "F.conv_transpose1d", "F.conv_transpose1d(x, w, None, 2, 1)", (ROW,),
+         {"w": (4, 4, 4)}),
     Case("Linear", "features", "nn.Linear(10, 5)", (VECTOR,)),
     Case("Linear", "bias missing", "nn.Linear(10, 5, bias=False)", (VECTOR,)),
     Case("Linear", "F.linear", "F.linear(x, w, b)", (VECTOR,), {"w": (5, 10), "b": (5,)}),
@@ -240,7 +249,12 @@ POOLING = [
     *[Case(code.split("(")[0][2:], code, code) for code in (
         "x.sum((2, 3))", "x.amax((2, 3))", "x.std((2, 3))", "x.argmax(1)")],
     *[Case("Upsample", arguments, f"nn.Upsample({arguments})") for arguments in (
-        "scale_factor=2", "size=(16, 27)", 'scale_factor=2, mode="bilinear"', "scale_factor=1.5")],
+        "scale_factor=2", "size=(16, 27)", 'scale_factor=2, mode="bilinear"', "scale_factor=1.5",
+        'scale_factor=2, mode="bilinear", align_corners=True',
+        'size=(15, 17), mode="bilinear", align_corners=True',
+        'scale_factor=1.5, mode="bilinear"', 'scale_factor=2, mode="bicubic"')],
+    Case("Upsample", "nn.UpsamplingBilinear2d", "nn.UpsamplingBilinear2d(scale_factor=2)"),
+    Case("Upsample", "of a sequence, linear", 'nn.Upsample(scale_factor=2, mode="linear")', (ROW,)),
     Case("Upsample", "nn.UpsamplingNearest2d", "nn.UpsamplingNearest2d(scale_factor=3)"),
     Case("Upsample", "of a sequence", "nn.Upsample(scale_factor=2)", (ROW,)),
     Case("Upsample", "F.interpolate", "F.interpolate(x, scale_factor=2)"),
@@ -322,6 +336,8 @@ SHAPES = [
     Case("cat", "features", "torch.cat([x, x], 1)", (VECTOR,)),
     Case("cat", "torch.hstack", "torch.hstack([x, y])", (MAP, (2, 8, 9))),
     Case("cat", "along height", "torch.cat([x, y], 2)", TWO),
+    Case("cat", "along width", "torch.cat([x, y.relu()], 3)", TWO),
+    Case("cat", "along length", "torch.cat([x, x + 1], 2)", (ROW,)),
     Case("cat", "along the batch", "torch.cat([x, y], 0)", TWO),
     Case("cat", "torch.stack", "torch.stack([x, y], 1)", TWO),
     *[Case("channels", code, code, (WIDE,)) for code in (
@@ -332,14 +348,25 @@ SHAPES = [
         "torch.index_select(x, 1, torch.tensor([2, 0]))", "x.select(1, 0)", "x.unbind(1)[0]",
         "torch.tensor_split(x, 3, 1)[1]", "x.tensor_split(3, 1)[1]", "x.roll(1, 1)")],
     *[Case("pixels", code, code) for code in (
-        "x[:, :, 1:]", "x[:, :, ::2, ::2]", "x.flip(3)", "x[:, 0]")],
+        "x[:, :, 1:]", "x[:, :, ::2, ::2]", "x.flip(3)", "x[:, 0]", "x[:, :, 3]",
+        "x[..., [0, 2]]", "x.chunk(3, 3)[1]", "x.split([2, 6], 2)[1]", "x.narrow(3, 1, 4)",
+        "x.index_select(2, torch.tensor([2, 0]))", "x.roll(1, 2)", "x.roll(1)",
+        "x[:, [0, 1], [1, 2]]")],
+    Case("pixels", "of a sequence", "x[:, :, :-2]", (ROW,)),
     *[Case("transpose", code, code) for code in (
         "x.permute(0, 2, 3, 1)", "x.transpose(2, 3)", "x.transpose(1, 2)", "x.swapaxes(1, 2)",
         "x.swapdims(2, 3)", "torch.swapdims(x, 1, 2)", "x.movedim(1, -1)")],
     *[Case("pad", code, code) for code in (
         "F.pad(x, (1, 1, 1, 1))", "F.pad(x, (0, 1, 0, 1))",
         'F.pad(x, (1, 1, 1, 1), mode="reflect")',
-        "nn.ZeroPad2d(1)", "nn.ReflectionPad2d(1)", "nn.ConstantPad2d(1, 2.0)")],
+        'F.pad(x, (1, 1, 1, 1), mode="replicate")', 'F.pad(x, (1, 1, 1, 1), mode="circular")',
+        "F.pad(x, (-1, 2, 0, -3))", "F.pad(x, (0, 0, 0, 0, 1, 2))", "F.pad(x, (1, 1), value=0.5)",
+        'F.pad(x, (1, 1), value=float("-inf"))', "F.pad(x, (1, 1), value=100.0)",
+        "nn.ZeroPad2d(1)", "nn.ReflectionPad2d(1)", "nn.ReplicationPad2d((1, 0, 2, 0))",
+        "nn.CircularPad2d(1)", "nn.ConstantPad2d(1, 2.0)")],
+    *[Case("pad", code, code, (ROW,)) for code in (
+        "nn.ZeroPad1d((2, 0))", "nn.ReflectionPad1d(1)", "nn.ReplicationPad1d(1)",
+        "nn.CircularPad1d(1)", "nn.ConstantPad1d(1, 0.5)")],
     *[Case("expand", code, code, ((3, 1, 1),)) for code in (
         "x.expand(-1, -1, 4, 4)", "x.repeat(1, 1, 2, 2)")],
 ]  # fmt: skip

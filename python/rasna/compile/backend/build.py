@@ -8,11 +8,12 @@ import numpy as np
 
 from rasna import isa
 from rasna.errors import CompileError
-from rasna.graph import AnyOp, AvgPool, QuantGraph, Select, Sum
+from rasna.graph import AnyOp, AvgPool, Gather, QuantGraph, Select, Sum
 from rasna.targets import Target
 
 from .average_lower import AverageLowering
 from .emitter import Emitter
+from .gather_lower import GatherLowering, smallest_words
 from .geometry import Geometry, Region, row_words
 from .join import Join, find_joins, view
 from .memory import FirstFit, OutOfMap, more_room
@@ -307,9 +308,9 @@ class Builder:
             plan = plan_window(window, self.target, limits)
             WindowLowering(self.emitter, self.map, window, plan, places[first], sink).run()
             return plan.describe(window, self.target)
-        if isinstance(op, (Sum, Select)):
-            kind = SumLowering if isinstance(op, Sum) else SelectLowering
-            lowering = kind(self.emitter, self.map, op, tensors, places, sink, limits)
+        if isinstance(op, (Sum, Select, Gather)):
+            kinds = {Sum: SumLowering, Select: SelectLowering, Gather: GatherLowering}
+            lowering = kinds[type(op)](self.emitter, self.map, op, tensors, places, sink, limits)
         else:
             lowering = AverageLowering(
                 self.emitter, self.map, op, tensors[first], tensors[op.output], places[first],
@@ -367,6 +368,9 @@ class Builder:
         gap = self.map.largest_gap()
         if window is None:
             shapes = [self.graph.tensors[n].shape for n in (*op.inputs, op.output)]
+            if isinstance(op, Gather):
+                needed = smallest_words(op, self.graph.tensors, writes_resident)
+                return 0 if gap >= needed else None
             rows = 1 if isinstance(op, Sum) else max(s[1] for s in shapes)
             if isinstance(op, Select):
                 loaded = [n for n in op.inputs if places[n] is None]

@@ -13,9 +13,11 @@ from . import (  # noqa: F401
     convolution,
     elementwise,
     joining,
+    pixels,
     pooling,
     resampling,
     shape,
+    transposed,
 )
 from .registry import BATCH, TAKES_CONSTANTS, Value, find_handler
 
