@@ -14,7 +14,6 @@ from rasna.compile.settings import Settings
 from rasna.golden import layers
 from rasna.graph import QuantGraph
 
-
 _LAYERS = (nn.Conv2d, nn.Conv1d, nn.ConvTranspose2d, nn.ConvTranspose1d, nn.Linear)
 
 

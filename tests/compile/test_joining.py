@@ -48,6 +48,10 @@ SPELLINGS = {
     "one pixel": lambda m, x: torch.cat(
         [m.a(x).mean((2, 3), keepdim=True), m.b(x).mean((2, 3), keepdim=True)], 1
     ),
+    "height": lambda m, x: torch.cat([m.a(x), m.a(x.relu()), m.a(x)], 2),
+    "width, of different scale": lambda m, x: torch.cat([m.a(x), 9 * m.a(x)], 3),
+    "width of inputs, then ReLU": lambda m, x: torch.cat([x, x[..., 1:]], -1).relu(),
+    "length": lambda m, x: torch.cat([m.a(x).flatten(2), m.a(x).mean(2)], 2),
     "a vector and a map": lambda m, x: torch.cat([x.mean((2, 3)), m.a(x).flatten(1)], 1),
 }  # fmt: skip
 

@@ -3,8 +3,8 @@
 Matches: a Gather that pads a map with zeros, or around the edges, and that Convs without such
 padding of their own read; a Gather that crops the result of a Conv without other readers, or
 takes every n-th row or column of it. Does: changes padding and stride of the Conv, and removes
-the Gather. A crop that would need negative padding stays, as does one behind a BatchNorm, whose statistics
-in training are those of the whole map.
+the Gather. A crop that would need negative padding stays, as does one behind a BatchNorm, whose
+statistics in training are those of the whole map.
 """
 
 from __future__ import annotations
