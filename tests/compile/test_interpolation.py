@@ -77,6 +77,15 @@ def test_the_program_computes_the_integers(name, target):
     compare(graph, [integers(graph, x)], TARGETS[target])
 
 
+def test_rows_that_become_a_map_are_written_in_place():
+    x = sample(1, 3, 6, 8)
+    graph = compiled(settle(CASES["not an integer"]), x)
+    image = compare(graph, [integers(graph, x)], TARGETS["pynq-z2"])
+    layers = {layer["name"]: layer["num_instructions"] for layer in image.layers}
+    assert layers["interpolate_rows_whole"] == 0
+    assert layers["interpolate_columns_whole"] > 0
+
+
 def test_weights_keep_eight_bits_where_learned_ones_have_two():
     x = sample(2, 3, 6, 8)
     graph = compiled(nn.Upsample(scale_factor=2, mode="bilinear").eval(), x, wb=2)

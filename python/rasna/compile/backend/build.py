@@ -147,7 +147,7 @@ class Builder:
             readers = self._readers(name, join.number)
             outputs = any(p.tensor == name for p in self.graph.outputs)
             needed = readers or outputs or name in self.joined
-            if not needed or self.copies and self.could_stay(name, readers):
+            if not needed or self.copies and self._has_choice(name, join):
                 del self.joins[name]
                 continue
             self.joined.update(dict.fromkeys(join.parts, join))
@@ -166,7 +166,10 @@ class Builder:
 
     def has_choice(self) -> bool:
         """Whether some join could lie in the map memory, too."""
-        return any(self.could_stay(n, self._readers(n, j.number)) for n, j in self.joins.items())
+        return any(self._has_choice(name, join) for name, join in self.joins.items())
+
+    def _has_choice(self, name: str, join: Join) -> bool:
+        return not join.stacks_rows and self.could_stay(name, self._readers(name, join.number))
 
     def could_stay(self, name: str, readers: list[int]) -> bool:
         """Whether the map memory could hold a tensor for its next reader."""
@@ -194,10 +197,10 @@ class Builder:
         if name not in self.stored:
             live, join = self.live[name], self.joined.get(name)
             hosts = [h for h in live.hosts if h.segment == isa.Segment.OUTPUT]
-            count = self.graph.tensors[name].shape[0]
+            shape = self.graph.tensors[name].shape
             if join is not None:
                 first = join.parts[name]
-                hosts += [view(h, first, count) for h in self._join_hosts(join.op.output, number)]
+                hosts += [view(h, first, shape) for h in self._join_hosts(join.op.output, number)]
                 live.scratch = next((h for h in hosts if h.segment == isa.Segment.SCRATCH), None)
                 live.is_view = live.scratch is not None
             if name in self.joins and live.scratch is None:
@@ -214,7 +217,7 @@ class Builder:
             places = self._places(rest, None)
             limits = Limits(self.map.largest_gap(), self._geometry(places, rest.inputs[0]), False)
             places = {n: p if isinstance(p, Region) else self._source(n) for n, p in places.items()}
-            sink = Sink([view(h, first, len(rest.channels)) for h in hosts])
+            sink = Sink([view(h, first, (len(rest.channels), *h.shape[1:])) for h in hosts])
             self._run(rest, None, places, sink, limits, self.graph.tensors)
         written = len(op.channels) - sum(len(rest.channels) for _, rest in join.rest)
         return f"{written} of {len(op.channels)} channels in place"
