@@ -5,7 +5,7 @@ import pytest
 from graph_check import compare
 
 from rasna.compile.backend.build import build_image
-from rasna.compile.backend.gather_lower import Run, find_runs
+from rasna.compile.backend.columns import Run, find_runs
 from rasna.errors import CompileError
 from rasna.graph import FixedPoint, Gather, Port, QuantGraph, Tensor
 from rasna.isa import decode

@@ -3,7 +3,7 @@
 A Select that only places whole inputs one behind the other (cat) needs no instruction for an
 input whose type is that of the result: the operation before it writes to these channels. Here
 is which inputs these are; where the joined tensor lies is for the builder to say. Channels of one
-row each that become the rows of a map lie in memory as that map does, and are written in place, too.
+row each that become the rows of a map lie in memory as that map does, and are written in place.
 """
 
 from __future__ import annotations
