@@ -280,7 +280,7 @@ class _Builder:
         padding = (rng.randint(0, kernel[0] // 2), rng.randint(0, kernel[1] // 2))
         stride = (rng.randint(1, 3), rng.randint(1, 3)) if self.chance(0.4) else (2, 2)
         dilation = 2 if padding == (0, 0) and min(h, w) >= 5 and self.chance(0.35) else 1
-        ceil = self.chance(0.4)
+        ceil = self.chance(0.5)
         self.tags |= {
             f"max_pool.ceil_mode={ceil}",
             f"max_pool.padding={padding != (0, 0)}",
@@ -380,7 +380,7 @@ class _Builder:
         maps += [self.sum_of_two, self.affine] * 2 + [self.batch_norm, self.activation]
         maps += [self.functional_conv]
         is_map = len(self.shapes[x]) == 3
-        if self.chance(0.3):
+        if self.chance(0.38):
             self.rng.choice(moves.MAPS if is_map else moves.VECTORS)(self, x)
         else:
             self.rng.choice(maps if is_map else vector)(x)

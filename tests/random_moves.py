@@ -16,6 +16,7 @@ from tests import random_pixels as pixels
 
 MAX_ELEMS = 3000  # of what a step that enlarges may give
 MAX_LENGTH = 160  # of a sequence: all of it is one row in the map memory of `tiny`
+MAX_STORED_LENGTH = 100  # of one that is made of single pixels, a word each
 MAX_FEATURES = 600  # of a vector or map that is stored anew under another shape
 
 _SLOPED: dict[str, Callable] = {
@@ -145,7 +146,7 @@ def as_map(b, x: int) -> int:
 def as_sequence(b, x: int) -> int:
     """A map as a sequence of its pixels, or the mean of its rows or columns."""
     c, h, w = b.shapes[x]
-    if c * h * w <= MAX_FEATURES and h * w <= MAX_LENGTH:
+    if c * h * w <= MAX_FEATURES and h * w <= MAX_STORED_LENGTH:
         b.tags.add("map as sequence")
         return b.add(lambda v: v.flatten(2), (x,), (c, h * w))
     b.tags.add("mean of rows")
@@ -194,10 +195,10 @@ def to_vector(b, x: int) -> int:
 
 def of_sequence(b, x: int) -> int:
     """One more step behind a sequence."""
-    steps = [conv1d] * 5 + [pool1d] * 3 + [cat, upsample, channels, to_vector, sloped]
+    steps = [conv1d] * 5 + [pool1d] * 6 + [cat, upsample, channels, to_vector, sloped]
     steps += pixels.MAPS
     return b.rng.choice(steps)(b, x)
 
 
-MAPS = [cat] * 3 + [upsample, shuffle, channels, sloped, as_sequence] + pixels.MAPS
+MAPS = [cat] * 3 + [upsample, shuffle, channels, sloped] + [as_sequence] * 2 + pixels.MAPS
 VECTORS = [cat, as_map, sloped]

@@ -136,4 +136,4 @@ def bilinear(b, x: int) -> int:
     )
 
 
-MAPS = [pad, part, join, transposed, bilinear]
+MAPS = [pad, pad, part, join, join, transposed, transposed, bilinear, bilinear]
