@@ -30,13 +30,15 @@ Requantisation adds half an LSB, 2**-15 of |u| (multiplier of 15 bits; none for 
 where accumulators are shifted first 2 max|q| / (2**(ib-1) - 1) LSB (floor). Then v has that
 error, plus what a clamp limit moves when it is rounded to the type, plus the distance of v from
 the type's range. Clamping itself adds nothing: it is 1-Lipschitz, as the maximum is, so that
-MaxPool has the largest error of its window. Select and Unshuffle move errors with the values.
+MaxPool has the largest error of its window. Select, Gather and Unshuffle move errors with the
+values.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -47,6 +49,7 @@ from rasna.compile.execute import (
     average,
     convolve,
     fetch_number,
+    gather,
     layer_parameters,
     per_channel,
     run,
@@ -85,7 +88,8 @@ class _Bounds:
     def observe(self, node: fg.Node, v: torch.Tensor) -> torch.Tensor:
         if isinstance(node.op, fg.Host):
             return self._host(node, v)
-        same = isinstance(node.op, (fg.Reshape, fg.MaxPool, fg.Dropout, fg.Select, fg.Unshuffle))
+        same = isinstance(node.op, (fg.Reshape, fg.MaxPool, fg.Dropout, fg.Select, fg.Gather,
+                                     fg.Unshuffle))
         name = node.inputs[0] if same else node.name
         self.types[node.name] = self.types[name] if same else self.tensors[name].type
         rule = getattr(self, f"_{type(node.op).__name__.lower()}", None)
@@ -139,21 +143,24 @@ class _Bounds:
 
         return self._layer(node, v, xs[0], es[0], apply, (1, -1, 1, 1))
 
+    _convtranspose = _conv
+
     def _linear(self, node, v, xs, es):
         return self._layer(node, v, xs[0], es[0], F.linear, (1, -1))
 
     def _layer(self, node, v, x, e, apply, shape):
+        limit = 127 if getattr(node.op, "fixed", False) else self.limit
         weight, factor, bias = layer_parameters(self.root, node.op)
         rows = weight.reshape(len(weight), -1)
         present = (weight != 0).to(x.dtype)
         count = (rows != 0).sum(1).double()
         assert count.max() < 33000, "bias and products may exceed the accumulator"
         largest, factor, bias = rows.abs().amax(1), factor.abs().view(shape), bias.view(shape)
-        rounded = (count.sqrt() * largest / (2 * self.limit)).view(shape)
+        rounded = (count.sqrt() * largest / (2 * limit)).view(shape)
         stored = x.abs() + e
         error = apply(e, weight.abs()) + rounded * apply(stored**2, present).sqrt()
         fx = self.types[node.inputs[0]].frac
-        one = largest.view(shape) * factor * 2.0**-fx / self.limit
+        one = largest.view(shape) * factor * 2.0**-fx / limit
         coarser = bias.abs() * 2.0**-29  # the step that keeps the bias within 2**30
         step = torch.where(coarser > one / 8.2, torch.maximum(coarser, 2 * one), 2 * one)
         error = factor * error + step / 2 + 2.0 ** -(self.types[node.name].frac + 14)
@@ -201,10 +208,16 @@ class _Bounds:
         return self._finish(node, v, average(xs[0], node.op), average(es[0], node.op))
 
     def _concat(self, node, v, xs, es):
-        return self._finish(node, v, torch.cat(xs, 1), torch.cat(es, 1), relative=0.0)
+        u, e = (torch.cat(parts, node.op.axis) for parts in (xs, es))
+        return self._finish(node, v, u, e, relative=0.0)
 
     def _select(self, node, v, xs, es):
         return self._moved(node, v, select(es[0], node.op))
+
+    def _gather(self, node, v, xs, es):
+        lsb = 2.0 ** -self.types[node.name].frac
+        rounded = abs(math.floor(node.op.fill / lsb + 0.5) * lsb - node.op.fill)
+        return self._moved(node, v, gather(es[0], replace(node.op, fill=rounded)))
 
     def _unshuffle(self, node, v, xs, es):
         return self._moved(node, v, F.pixel_unshuffle(es[0], node.op.factor))
