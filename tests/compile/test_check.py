@@ -330,5 +330,7 @@ def test_wrong_arguments_are_raised():
         rasna.check(model)
     with refuses(RasnaTypeError, "the model must be a torch.nn.Module, str was given"):
         rasna.check("model", x)
-    with refuses(ValueError, "target 'pink' is unknown; the targets are tiny, small, pynq-z2, kv260"):
+    with refuses(
+        ValueError, "target 'pink' is unknown; the targets are tiny, small, pynq-z2, kv260"
+    ):
         rasna.check(model, x, target="pink")

@@ -62,7 +62,9 @@ def test_wrong_arguments():
     )
     with refuses(RasnaTypeError, "compile needs one sample array per model input, none was given"):
         rasna.compile(net())
-    with refuses(ValueError, "target 'pink' is unknown; the targets are tiny, small, pynq-z2, kv260"):
+    with refuses(
+        ValueError, "target 'pink' is unknown; the targets are tiny, small, pynq-z2, kv260"
+    ):
         rasna.compile(net(), x, target="pink")
     with refuses(
         CompileError,

@@ -165,7 +165,8 @@ def test_a_cache_that_cannot_be_written_is_named(fake_compiler, tmp_path, monkey
 
 def test_an_unknown_target_is_refused():
     with refuses(
-        rasna.RasnaValueError, "target 'zcu999' is unknown; the targets are tiny, small, pynq-z2, kv260"
+        rasna.RasnaValueError,
+        "target 'zcu999' is unknown; the targets are tiny, small, pynq-z2, kv260",
     ):
         rasna.simulator("zcu999")
 
