@@ -40,7 +40,7 @@ class Context:
 
         What the accelerator computes may not read a host step: ``on_host_read`` is told.
         """
-        if not isinstance(op, (fg.Host, fg.Opaque)):
+        if not isinstance(op, fg.Host):
             for value in inputs:
                 if self.is_host(value):
                     self.on_host_read(value.name)

@@ -19,17 +19,10 @@ from .registry import Value, host_step, register, register_module
 
 
 def add_curve(ctx, input: Value, name: str, *args: Any) -> Value:
-    """Append a curve; args: the constants of its step. Behind a host step it is one, too."""
-    if ctx.is_host(input):
-        return host_step(ctx, input, name) if name in HOST and not args else _refuse(name)
+    """Append a curve, behind a host step another of the kind; args: the constants of its step."""
+    if ctx.is_host(input) and name in HOST and not args:
+        return host_step(ctx, input, name)
     return ctx.add(fg.Curve((Step(name, args),)), [input], input.shape)
-
-
-def _refuse(name: str) -> Value:
-    raise Refusal(
-        f"{name} behind a step of the host is not supported",
-        "end the compiled model in front of it and apply it in NumPy",
-    )
 
 
 def _register(name: str, functions: Iterable[Callable], *modules: type) -> None:
