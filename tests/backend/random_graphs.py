@@ -21,6 +21,8 @@ from rasna.graph import (
     Tensor,
 )
 
+MOST_LINEAR_WORDS = 100  # of a map that is one row of a linear layer: `tiny` holds it
+
 
 class GraphMaker:
     """Grows a graph operation by operation; ``tags`` counts what it covers."""
@@ -106,8 +108,10 @@ class GraphMaker:
             padding, mode,
         ))
 
-    def linear(self, source: str) -> str:
+    def linear(self, source: str) -> str | None:
         c, h, w = self.shape(source)
+        if h * -(-w // 8) > MOST_LINEAR_WORDS:
+            return None
         oc = int(self.rng.integers(1, 40))
         weight = self.rng.integers(-127, 128, (oc, c, h, w)).astype(np.int8)
         weight[self.rng.random(weight.shape) < self.pick(0.0, 0.8)] = 0

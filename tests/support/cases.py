@@ -162,6 +162,14 @@ NORMS = [
     Case("LocalResponseNorm", "plain", "nn.LocalResponseNorm(2)"),
 ]  # fmt: skip
 
+CURVES = {
+    **dict.fromkeys(
+        ("sin", "cos", "atan", "arctan", "sinh", "cosh", "asinh", "arcsinh", "erf", "erfc", "exp2",
+         "expm1", "sign", "square"), "x"),
+    **dict.fromkeys(("tan", "asin", "arcsin", "acos", "arccos"), "x.clamp(-0.9, 0.9)"),
+    **dict.fromkeys(("log2", "log10", "log1p", "rsqrt", "reciprocal"), "x.clamp(min=0.25)"),
+}  # fmt: skip
+
 ACTIVATIONS = [
     *[Case("ReLU", code.replace("(x)", "").replace("x.", "method "), code) for code in (
         "F.relu(x)", "torch.relu(x)", "x.relu()", "(x + 0).relu_()", "F.relu_(x + 0)",
@@ -195,9 +203,24 @@ ACTIVATIONS = [
     Case("Hardsigmoid", "F.hardsigmoid", "F.hardsigmoid(x)"),
     Case("Threshold", "nn.Threshold", "nn.Threshold(0.1, 0)"),
     *[Case(name, f"nn.{name}", f"nn.{name}()") for name in (
-        "Hardswish", "GELU", "SiLU", "ELU", "SELU", "Mish",
-        "Hardshrink", "Softsign")],
-    *[Case(name, f"torch.{name}", f"torch.{name}(x)") for name in ("sin", "sign", "square")],
+        "Hardswish", "GELU", "SiLU", "ELU", "SELU", "CELU", "Mish",
+        "Hardshrink", "Softshrink", "Softsign", "Tanhshrink")],
+    *[Case(name, f"F.{name}", f"F.{name}(x)") for name in (
+        "hardswish", "gelu", "silu", "elu", "selu", "celu", "mish",
+        "hardshrink", "softshrink", "softsign", "tanhshrink")],
+    *[Case(name, "in place", f"torch._C._nn.{name}_(x + 0)") for name in (
+        "hardswish", "silu", "mish")],
+    *[Case(name, f"F.{name}_", f"F.{name}_(x + 0)") for name in ("elu", "selu", "celu", "rrelu")],
+    Case("threshold", "F.threshold", "F.threshold(x, 0.1, 0)"),
+    Case("threshold", "F.threshold_", "F.threshold_(x + 0, 0.1, 0)"),
+    *[case for name, x in CURVES.items() for case in (
+        Case(name, f"torch.{name}", f"torch.{name}({x})"),
+        Case(name, f"{name}_", f"({x} + 0).{name}_()"))],
+    *[Case("pow", code, code) for code in (
+        "x ** 2", "2 ** x", "torch.pow(x, 3)", "x.__pow__(2)", "x.__rpow__(2)",
+        "(x + 0).__ipow__(2)", "(x + 0).pow_(2)", "x.float_power(2)")],
+    Case("pow", "a computed exponent", "x ** y", (MAP, MAP)),
+    Case("hardshrink", "x.hardshrink", "x.hardshrink(0.25)"),
     *[Case("Dropout", code, code) for code in (
         "nn.Dropout(0.5)", "nn.Dropout2d(0.5)", "nn.AlphaDropout(0.5)",
         "nn.FeatureAlphaDropout(0.5)", "F.dropout(x, training=self.training)",
@@ -333,6 +356,9 @@ ARITHMETIC = [
     Case("add", "a buffer with a batch", "x + c", parameters={"c": (2, 3, 1, 1)}),
     Case("add", "a row of values", "x + c", parameters={"c": (9,)}),
     Case("mul", "two computed tensors", "x * y", TWO),
+    Case("div", "x.__rtruediv__", "x.clamp(min=0.25).__rtruediv__(2)"),
+    Case("mul", "a gate for pixels", "x * torch.sigmoid(x[:, :1])"),
+    Case("mul", "a row and a column", "x.mean(2, keepdim=True) * x.mean(3, keepdim=True)"),
     Case("mul", "squeeze and excite", "x * x.mean((2, 3), keepdim=True)"),
     Case("mul", "a parameter per channel", "x * c", parameters=C),
     *[Case("mul", code, code) for code in (

@@ -64,7 +64,7 @@ for _name in (
 ):  # fmt: skip
     _register(_name, _torch(_name, f"{_name}_", *_ALIASES.get(_name, ())), *_MODULES.get(_name, ()))
 for _name, _aliases in _ALIASES.items():
-    for _alias in _aliases:
+    for _alias in (spelling for alias in _aliases for spelling in (alias, f"{alias}_")):
         if hasattr(torch.Tensor, _alias):
             register([], [_alias])(
                 lambda ctx, input, *, out=None, _known=_name: add_curve(ctx, input, _known)
@@ -175,6 +175,8 @@ def power(ctx, input, exponent, *, out=None):
             "a power with a computed exponent is not supported",
             f"use a constant exponent, or {OUTSIDE}",
         )
+    if ctx.real.dtype == torch.float64:
+        raise Refusal("a power in float64 is not supported", "use x ** number, in float32")
     if isinstance(input, Value):
         return add_curve(ctx, input, "pow", ctx.number(exponent))
     base = ctx.number(input)
