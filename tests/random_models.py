@@ -65,6 +65,9 @@ _FLATTEN: dict[str, Callable] = {
 }
 
 
+_LAYERS = (nn.Conv2d, nn.Conv1d, nn.ConvTranspose2d, nn.ConvTranspose1d, nn.Linear)
+
+
 @dataclass
 class _Step:
     """values[output] = function(module?, *values[inputs])"""
@@ -191,7 +194,9 @@ class _Builder:
             [(3, 3), (3, 3), (1, 1), (5, 5), (2, 2)])  # fmt: skip
         stride = rng.choice([(1, 1), (1, 1), (1, 1), (2, 2), (3, 3), (2, 1), (1, 2)])
         dilation = rng.choice([(1, 1), (1, 1), (1, 1), (2, 2), (1, 2)])
-        mode = rng.choice(["zeros", "zeros", "circular"])
+        mode = rng.choice(["zeros", "zeros", "zeros", "circular", "circular", "other"])
+        if mode == "other":
+            mode = rng.choice(["reflect", "replicate"])
         reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
         padding = self._conv_padding(reach, (h, w), mode)
         if padding == "same":
@@ -215,12 +220,14 @@ class _Builder:
         if kind == "valid":
             return "valid"
         if kind == "same":
-            fits = all((r - 1) - (r - 1) // 2 <= s for r, s in zip(reach, size, strict=True))
+            room = [s - (mode == "reflect") for s in size]
+            fits = all((r - 1) - (r - 1) // 2 <= s for r, s in zip(reach, room, strict=True))
             return "same" if fits or mode == "zeros" else (0, 0)
         pads = {"none": [0, 0], "half": [r // 2 for r in reach]}.get(kind)
         pads = pads or [rng.randint(0, 3), rng.randint(0, 3)]
-        if mode == "circular":
-            pads = [min(p, s) for p, s in zip(pads, size, strict=True)]
+        if mode in ("circular", "reflect"):
+            room = [s - (mode == "reflect") for s in size]
+            pads = [min(p, s) for p, s in zip(pads, room, strict=True)]
         return tuple(pads)
 
     def _tag_conv(self, c: nn.Conv2d) -> None:
@@ -276,7 +283,7 @@ class _Builder:
         padding = (rng.randint(0, kernel[0] // 2), rng.randint(0, kernel[1] // 2))
         stride = (rng.randint(1, 3), rng.randint(1, 3)) if self.chance(0.4) else (2, 2)
         dilation = 2 if padding == (0, 0) and min(h, w) >= 5 and self.chance(0.35) else 1
-        ceil = self.chance(0.4)
+        ceil = self.chance(0.5)
         self.tags |= {
             f"max_pool.ceil_mode={ceil}",
             f"max_pool.padding={padding != (0, 0)}",
@@ -378,7 +385,7 @@ class _Builder:
         is_map = len(self.shapes[x]) == 3
         if self.chance(0.12):
             curves.product(self, x)
-        elif self.chance(0.3):
+        elif self.chance(0.38):
             self.rng.choice(moves.MAPS if is_map else moves.VECTORS)(self, x)
         else:
             self.rng.choice(maps if is_map else vector)(x)
@@ -475,7 +482,7 @@ def random_model(seed: int) -> tuple[nn.Module, list[torch.Tensor], dict]:
         while True:
             net, builder = _build(rng)
             _used_steps(net)
-            if any(isinstance(m, (nn.Conv2d, nn.Conv1d, nn.Linear)) for m in net.modules()):
+            if any(isinstance(m, _LAYERS) for m in net.modules()):
                 break  # without a layer there is nothing to tune
         samples = [torch.randn(BATCH, *s) for s in builder.shapes[: net.num_inputs]]
         if rng.random() < 0.2:

@@ -12,8 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests import random_pixels as pixels
+
 MAX_ELEMS = 3000  # of what a step that enlarges may give
 MAX_LENGTH = 160  # of a sequence: all of it is one row in the map memory of `tiny`
+MAX_STORED_LENGTH = 100  # of one that is made of single pixels, a word each
 MAX_FEATURES = 600  # of a vector or map that is stored anew under another shape
 
 _SLOPED: dict[str, Callable] = {
@@ -143,7 +146,7 @@ def as_map(b, x: int) -> int:
 def as_sequence(b, x: int) -> int:
     """A map as a sequence of its pixels, or the mean of its rows or columns."""
     c, h, w = b.shapes[x]
-    if c * h * w <= MAX_FEATURES and h * w <= MAX_LENGTH:
+    if c * h * w <= MAX_FEATURES and h * w <= MAX_STORED_LENGTH:
         b.tags.add("map as sequence")
         return b.add(lambda v: v.flatten(2), (x,), (c, h * w))
     b.tags.add("mean of rows")
@@ -156,8 +159,8 @@ def conv1d(b, x: int) -> int:
     oc = groups * rng.randint(1, 2) if groups > 1 else rng.choice((1, 3, 4, 8, 9, 17))
     kernel, dilation = rng.choice([1, 2, 3, 3, 5, 9]), rng.choice([1, 1, 2])
     reach = dilation * (kernel - 1) + 1
-    mode = rng.choice(["zeros", "zeros", "circular"])
-    pad = min(rng.choice([0, reach // 2]), length)
+    mode = rng.choice(["zeros", "zeros", "circular", "reflect", "replicate"])
+    pad = min(rng.choice([0, reach // 2]), length - (mode == "reflect"))
     if length + 2 * pad < reach:
         kernel, dilation, pad = 1, 1, 0
     module = nn.Conv1d(
@@ -192,8 +195,8 @@ def to_vector(b, x: int) -> int:
 
 def of_sequence(b, x: int) -> int:
     """One more step behind a sequence."""
-    steps = [conv1d] * 5 + [pool1d] * 3 + [cat, upsample, channels, to_vector, sloped]
-    steps += [reduce, pixels, linear_rows, stack]
+    steps = [conv1d] * 5 + [pool1d] * 6 + [cat, upsample, channels, to_vector, sloped]
+    steps += [reduce, pixel_constant, linear_rows, stack] + pixels.MAPS
     return b.rng.choice(steps)(b, x)
 
 
@@ -225,7 +228,7 @@ class _Pixels(nn.Module):
         return x * self.c if self.factor else x + self.c
 
 
-def pixels(b, x: int) -> int:
+def pixel_constant(b, x: int) -> int:
     shape = b.shapes[x]
     if shape[-1] > 8:  # on tiny its numbers, of one row at once, may not fit
         return limits(b, x)
@@ -280,6 +283,6 @@ def head(b, x: int) -> int:
     return b.add(_HEADS[name], (x,), (1, *shape[1:]) if name == "argmax" else shape)
 
 
-MAPS = [cat] * 3 + [upsample, shuffle, channels, sloped, as_sequence]
-MAPS += [reduce, pixels, linear_rows, stack, largest, limits]
+MAPS = [cat] * 3 + [upsample, shuffle, channels, sloped] + [as_sequence] * 2 + pixels.MAPS
+MAPS += [reduce, pixel_constant, linear_rows, stack, largest, limits]
 VECTORS = [cat, as_map, sloped, stack, limits]

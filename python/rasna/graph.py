@@ -204,7 +204,27 @@ class Select(Op):
     requant: Requant = None  # type: ignore[assignment]
 
 
-AnyOp = Conv | Sum | Product | MaxPool | AvgPool | Select
+@dataclass
+class Gather(Op):
+    """Pixels in other places: pads, crops, steps and flips, maps joined along height or width.
+
+    The inputs, all of the output's type, lie one behind the other along ``axis`` (1: height,
+    2: width) and agree in the other two sizes. channels, rows, columns: int arrays of the
+    output's sizes, numbers in what is joined so:
+    out[c, y, x] = joined[channels[c], rows[y], columns[x]], or ``fill`` (an integer of the type)
+    where one of the three is -1, clamped to lo..hi.
+    """
+
+    channels: np.ndarray = None  # type: ignore[assignment]
+    rows: np.ndarray = None  # type: ignore[assignment]
+    columns: np.ndarray = None  # type: ignore[assignment]
+    axis: int = 1
+    fill: int = 0
+    lo: int = -128
+    hi: int = 255
+
+
+AnyOp = Conv | Sum | Product | MaxPool | AvgPool | Select | Gather
 
 
 @dataclass(frozen=True)

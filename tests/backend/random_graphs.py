@@ -9,6 +9,7 @@ from rasna.graph import (
     Conv,
     Curve,
     FixedPoint,
+    Gather,
     MaxPool,
     Padding,
     Port,
@@ -19,6 +20,8 @@ from rasna.graph import (
     Sum,
     Tensor,
 )
+
+MOST_LINEAR_WORDS = 100  # of a map that is one row of a linear layer: `tiny` holds it
 
 
 class GraphMaker:
@@ -105,8 +108,10 @@ class GraphMaker:
             padding, mode,
         ))
 
-    def linear(self, source: str) -> str:
+    def linear(self, source: str) -> str | None:
         c, h, w = self.shape(source)
+        if h * -(-w // 8) > MOST_LINEAR_WORDS:
+            return None
         oc = int(self.rng.integers(1, 40))
         weight = self.rng.integers(-127, 128, (oc, c, h, w)).astype(np.int8)
         weight[self.rng.random(weight.shape) < self.pick(0.0, 0.8)] = 0
@@ -219,6 +224,54 @@ class GraphMaker:
         ))
 
 
+    def numbers(self, size: int) -> np.ndarray:
+        """A crop, steps, a flip, repeated, padded or mixed numbers below ``size``."""
+        rng = self.rng
+        kind = self.pick("all", "all", "crop", "steps", "flip", "any", "repeat")
+        n = np.arange(size)
+        if kind in ("crop", "steps"):
+            low = int(rng.integers(size))
+            n = n[low :: int(self.pick(2, 3)) if kind == "steps" else 1]
+            n = n[: int(rng.integers(1, len(n) + 1))]
+        elif kind == "flip":
+            n = n[::-1]
+        elif kind == "any":
+            n = rng.integers(0, size, int(rng.integers(1, size + 3)))
+        elif kind == "repeat" and size <= 24:
+            n = np.repeat(n, 2)
+        self.tags.add(f"gather.{kind}")
+        pads = [int(self.pick(0, 0, 1, 2, 9)) for _ in range(2)]
+        mode = self.pick("blank", "blank", "edge", "wrap")
+        if any(pads):
+            self.tags.add(f"gather.pad {mode}")
+        if mode == "blank":
+            return np.pad(n, pads, constant_values=-1)
+        return np.pad(n, pads, mode=mode)
+
+    def gather(self, *sources: str) -> str:
+        """Moved pixels; of several sources joined along height or width."""
+        types = self.graph.tensors[sources[0]].type
+        axis = int(self.pick(1, 2))
+        other = 3 - axis
+        first = self.shape(sources[0])
+        same = [
+            n for n in sources
+            if self.graph.tensors[n].type == types
+            and (self.shape(n)[0], self.shape(n)[other]) == (first[0], first[other])
+        ]
+        sizes = list(first)
+        sizes[axis] = sum(self.shape(n)[axis] for n in same)
+        numbers = [self.numbers(size) for size in sizes]
+        out = self.tensor([len(n) for n in numbers])
+        self.graph.tensors[out] = Tensor(out, self.shape(out), types)
+        lo = types.lo if self.rng.random() < 0.7 else 0
+        fill = int(self.pick(0, 0, types.hi, int(self.rng.integers(lo, types.hi + 1))))
+        self.tags |= {f"gather.inputs={len(same)}", f"gather.axis={axis}"}
+        return self.finish(Gather(
+            f"gather{len(self.graph.ops)}", same, out, "", *numbers, axis, fill, lo, types.hi,
+        ))
+
+
 def random_graph(seed: int, most_channels: int = 20, most_size: int = 20):
     """(QuantGraph, input arrays (C, H, W), tags) of a seed."""
     m = GraphMaker(seed, most_channels)
@@ -231,7 +284,7 @@ def random_graph(seed: int, most_channels: int = 20, most_size: int = 20):
         source = names[int(rng.integers(len(names)))]
         kind = m.pick("conv", "conv", "conv", "pool", "average", "linear", "sum", "sum", "wide",
                       "product",
-                      "select", "select")
+                      "select", "select", "gather", "gather")
         if kind == "sum":
             same = [n for n in names if m.shape(n) == m.shape(source)]
             more = rng.integers(len(same), size=int(rng.integers(0, 3)))
@@ -243,6 +296,9 @@ def random_graph(seed: int, most_channels: int = 20, most_size: int = 20):
             same = [n for n in names if m.shape(n)[1:] == m.shape(source)[1:]]
             more = rng.integers(len(same), size=int(rng.integers(0, 4)))
             new = m.select(source, *(same[int(i)] for i in more))
+        elif kind == "gather":
+            more = rng.integers(len(names), size=int(rng.integers(0, 4)))
+            new = m.gather(source, *(names[int(i)] for i in more))
         elif kind == "wide":
             c = m.shape(source)[0]
             vectors = [n for n in names if m.shape(n) == (c, 1, 1)]

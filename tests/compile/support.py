@@ -15,6 +15,8 @@ from rasna.golden import layers
 from rasna.golden.host import run_steps
 from rasna.graph import QuantGraph
 
+_LAYERS = (nn.Conv2d, nn.Conv1d, nn.ConvTranspose2d, nn.ConvTranspose1d, nn.Linear)
+
 
 class Net(nn.Module):
     """A module whose forward is the given function of (self, *inputs); kwargs are children."""
@@ -50,7 +52,7 @@ def settle(model: nn.Module, seed: int = 0) -> nn.Module:
                 with torch.no_grad():
                     module.weight.copy_(torch.randn(module.num_features, generator=generator))
                     module.bias.copy_(torch.randn(module.num_features, generator=generator) / 2)
-        elif isinstance(module, (nn.Conv2d, nn.Conv1d, nn.Linear)):
+        elif isinstance(module, _LAYERS):
             with torch.no_grad():
                 for parameter in module.parameters(recurse=False):
                     scale = max(1, parameter[0].numel()) ** -0.5
@@ -92,6 +94,12 @@ def evaluate(graph: QuantGraph, *samples: torch.Tensor) -> list[np.ndarray]:
         found = run_steps(graph.host_steps, graph.results, outputs)
         rows.append([array[0] for array in found])
     return [np.stack(output) for output in zip(*rows, strict=True)]
+
+
+def integers(graph: QuantGraph, sample: torch.Tensor) -> np.ndarray:
+    """The first row of a batch as integers of the graph's only input, (C, H, W)."""
+    tensor = graph.tensors[graph.inputs[0].tensor]
+    return layers.quantize(sample[0].numpy(), tensor.type).reshape(tensor.shape)
 
 
 def snr_db(want: np.ndarray, got: np.ndarray) -> float:

@@ -100,7 +100,7 @@ REFUSED = {
         lambda m, x: F.prelu(x, x.mean((2, 3))[:1, :].flatten()),
         "the model cannot be compiled, 3 problems:\n"
         "  getitem, test_activation.py:N: indexing dimension 0 of (batch, 3) is not "
-        "supported; only channels, dimension 1, can be picked; compute all of it\n"
+        "supported; the batch stays as it is; compute all of it\n"
         "  flatten, test_activation.py:N: flattening the batch dimension is not supported; "
         "use torch.flatten(x, 1)\n"
         "  prelu, test_activation.py:N: PReLU with a computed slope is not supported; use "

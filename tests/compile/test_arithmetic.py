@@ -113,11 +113,6 @@ def test_fraction_bits_of_operands_that_differ_by_more_than_8_are_brought_togeth
 
 
 REFUSED = {
-    "product of a row and a column": (
-        lambda m, x: x.mean(2, keepdim=True) * x.mean(3, keepdim=True),
-        "mul, test_arithmetic.py:N: multiplying (batch, 3, 1, 5) and (batch, 3, 5, 1) is not "
-        "supported; both need the same shape, or one (batch, channels, 1, 1)",
-    ),
     "quotient": (
         lambda m, x: x / x,
         "truediv, test_arithmetic.py:N: division by a computed tensor is not supported; "

@@ -99,35 +99,20 @@ def test_relu_behind_a_shuffle_goes_to_the_layer():
 
 ONLY = "only the channels, dimension 1, can be taken apart"
 REFUSED = {
-    "chunk of rows": (
-        lambda m, x: x.chunk(2, 2)[0],
-        "chunk, test_channels.py:N: chunk or split of (batch, 3, 5, 6) along dimension 2 is "
-        "not supported; only the channels, dimension 1, can be taken apart",
-    ),
     "split of the batch": (
         lambda m, x: torch.split(x, 2)[0],
-        "split, test_channels.py:N: chunk or split of (batch, 3, 5, 6) along dimension 0 is "
-        "not supported; only the channels, dimension 1, can be taken apart",
+        "split, test_channels.py:N: chunk or split of (batch, 3, 5, 6) along the batch is not "
+        "supported; take the batch apart in PyTorch",
     ),
-    "narrow": (
-        lambda m, x: x.narrow(3, 0, 2),
-        "narrow, test_channels.py:N: narrow of (batch, 3, 5, 6) along dimension 3 is not "
-        "supported; only the channels, dimension 1, can be taken apart",
-    ),
-    "flip": (
-        lambda m, x: x.flip(3),
-        "flip, test_channels.py:N: flip of (batch, 3, 5, 6) along dimension 3 is not "
-        "supported; only the channels, dimension 1, can be taken apart",
-    ),
-    "columns": (
-        lambda m, x: x[..., 1:],
-        "getitem, test_channels.py:N: indexing dimension 3 of (batch, 3, 5, 6) is not "
-        "supported; only channels, dimension 1, can be picked; compute all of it",
+    "two lists": (
+        lambda m, x: x[:, [0, 1], [1, 2]],
+        "getitem, test_channels.py:N: indexing with lists or numbers in two dimensions beside "
+        "each other is not supported; index them one after another, as x[:, numbers][:, :, 0]",
     ),
     "one image": (
         lambda m, x: x[0],
         "getitem, test_channels.py:N: indexing dimension 0 of (batch, 3, 5, 6) is not "
-        "supported; only channels, dimension 1, can be picked; compute all of it",
+        "supported; the batch stays as it is; compute all of it",
     ),
     "to channel last": (
         lambda m, x: x.permute(0, 2, 3, 1),
@@ -163,7 +148,7 @@ REFUSED = {
         "  flatten, test_channels.py:N: flattening the batch dimension is not supported; use "
         "torch.flatten(x, 1)\n"
         "  getitem, test_channels.py:N: indexing dimension 0 of (batch) is not supported; "
-        "only channels, dimension 1, can be picked; compute all of it\n"
+        "the batch stays as it is; compute all of it\n"
         "  index_select, test_channels.py:N: index_select with a computed index is not "
         "supported; use a constant tensor, as a buffer of the module",
     ),
@@ -175,7 +160,7 @@ REFUSED = {
         "  flatten, test_channels.py:N: flattening the batch dimension is not supported; use "
         "torch.flatten(x, 1)\n"
         "  getitem, test_channels.py:N: indexing dimension 0 of (batch) is not supported; "
-        "only channels, dimension 1, can be picked; compute all of it\n"
+        "the batch stays as it is; compute all of it\n"
         "  getitem_1, test_channels.py:N: indexing channels with a computed tensor is not "
         "supported; use a constant slice, number or list",
     ),

@@ -150,14 +150,6 @@ def test_parametrised_and_pruned_weights_are_read_through_their_hooks():
 
 
 REFUSED = {
-    "reflect": (
-        lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")),
-        "_0 (0): padding_mode='reflect' is not supported; use 'zeros' or 'circular'",
-    ),
-    "replicate": (
-        lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, padding_mode="replicate")),
-        "_0 (0): padding_mode='replicate' is not supported; use 'zeros' or 'circular'",
-    ),
     "no running statistics": (
         lambda: nn.Sequential(nn.BatchNorm2d(3, track_running_stats=False)),
         "_0 (0): batch normalisation with the statistics of the batch is not supported; "

@@ -186,8 +186,7 @@ REFUSED = {
     ),
     "a curve that the host has not": (
         lambda m, x: F.silu(torch.softmax(m.conv(x), 1)),
-        "silu, test_heads.py:N: silu behind a step of the host is not supported; end the compiled "
-        "model in front of it and apply it in NumPy",
+        f"softmax, test_heads.py:N: softmax {IN_FRONT}'conv', and apply it in PyTorch",
     ),
     "another norm": (
         lambda m, x: F.normalize(m.conv(x), p=1),

@@ -48,6 +48,10 @@ SPELLINGS = {
     "one pixel": lambda m, x: torch.cat(
         [m.a(x).mean((2, 3), keepdim=True), m.b(x).mean((2, 3), keepdim=True)], 1
     ),
+    "height": lambda m, x: torch.cat([m.a(x), m.a(x.relu()), m.a(x)], 2),
+    "width, of different scale": lambda m, x: torch.cat([m.a(x), 9 * m.a(x)], 3),
+    "width of inputs, then ReLU": lambda m, x: torch.cat([x, x[..., 1:]], -1).relu(),
+    "length": lambda m, x: torch.cat([m.a(x).flatten(2), m.a(x).mean(2)], 2),
     "a vector and a map": lambda m, x: torch.cat([x.mean((2, 3)), m.a(x).flatten(1)], 1),
 }  # fmt: skip
 
@@ -105,22 +109,8 @@ REFUSED = {
     "batch": (
         lambda m, x: torch.cat([x, x]),
         "cat, test_joining.py:N: cat of (batch, 3, 4, 5), (batch, 3, 4, 5) along dimension 0 "
-        "(the batch) is not supported; join along the channels, dimension 1",
-    ),
-    "height": (
-        lambda m, x: torch.cat([x, x], 2),
-        "cat, test_joining.py:N: cat of (batch, 3, 4, 5), (batch, 3, 4, 5) along dimension 2 "
-        "(the height) is not supported; join along the channels, dimension 1",
-    ),
-    "width": (
-        lambda m, x: torch.cat([x, x], -1),
-        "cat, test_joining.py:N: cat of (batch, 3, 4, 5), (batch, 3, 4, 5) along dimension 3 "
-        "(the width) is not supported; join along the channels, dimension 1",
-    ),
-    "length": (
-        lambda m, x: torch.cat([x.flatten(2), x.flatten(2)], 2),
-        "cat, test_joining.py:N: cat of (batch, 3, 20), (batch, 3, 20) along dimension 2 (the "
-        "length) is not supported; join along the channels, dimension 1",
+        "(the batch) is not supported; join maps, sequences or vectors along a dimension behind "
+        "the batch",
     ),
     "a constant": (
         lambda m, x: torch.cat([x, torch.ones(2, 1, 4, 5)], 1),

@@ -52,7 +52,6 @@ def test_remedies_fit_the_operation():
     assert remedy_for("Softmax") == "end the compiled model before it and apply it in PyTorch"
     assert remedy_for("Half").startswith("leave it out")
     assert remedy_for("relu_") == remedy_for("relu")
-    assert remedy_for("ZeroPad2d") == "use the padding argument of the convolution behind it"
     assert remedy_for("whatever") == OUTSIDE
 
 
@@ -77,14 +76,9 @@ def test_a_remedy_names_where_the_model_has_to_end(until, text):
 # ---- remedies that are other words for the same numbers, and where they come from
 
 
-def pad(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return F.conv2d(F.pad(x, (1, 1, 1, 1)), torch.ones(1, 4, 3, 3) / 9)
-
-
 SAME = {
     "select": (lambda x, y: x.select(1, 2), lambda x, y: x[:, 2]),
     "unbind": (lambda x, y: x.unbind(1)[0], lambda x, y: x[:, 0]),
-    "roll": (lambda x, y: x.roll(1, 1), lambda x, y: torch.cat([x[:, -1:], x[:, :-1]], 1)),
     "repeat": (lambda x, y: x.repeat(1, 2, 1, 1), lambda x, y: torch.cat([x, x], 1)),
     "tile": (
         lambda x, y: torch.tile(x.mean((2, 3), keepdim=True), (1, 1, 5, 6)),
@@ -95,9 +89,6 @@ SAME = {
         lambda x, y: F.interpolate(x, scale_factor=2),
     ),
     "double": (lambda x, y: x.double().mul(0.5).float(), lambda x, y: x.mul(0.5)),
-    "pad": (
-        pad, lambda x, y: F.conv2d(x, torch.ones(1, 4, 3, 3) / 9, padding=1)
-    ),
 }  # fmt: skip
 
 

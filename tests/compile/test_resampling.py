@@ -27,6 +27,9 @@ SPELLINGS = {
     "half": lambda m, x: F.interpolate(m.a(x), scale_factor=0.5),
     "half and double": lambda m, x: F.interpolate(m.a(x), (3, 16)),
     "nothing": lambda m, x: F.interpolate(m.a(x), scale_factor=1),
+    "by 1.5": lambda m, x: F.interpolate(m.a(x), scale_factor=1.5),
+    "by 3.1, not all pixels alike": lambda m, x: F.interpolate(x, scale_factor=3.1),
+    "half, exact": lambda m, x: F.interpolate(x, scale_factor=0.5, mode="nearest-exact"),
     "nn.Upsample": lambda m, x: m.up(m.a(x)),
     "nn.UpsamplingNearest2d": lambda m, x: m.near(m.a(x)),
     "recompute": lambda m, x: F.interpolate(x, scale_factor=2, recompute_scale_factor=True),
@@ -57,33 +60,28 @@ def test_upsampling_keeps_the_integers():
     assert select.channels.shape == (8, 2, 2)
 
 
-MULTIPLE = "use an integer scale_factor, or a size that is a multiple of the input's"
 REFUSED = {
-    "bilinear": (
-        lambda m, x: F.interpolate(x, scale_factor=2, mode="bilinear"),
-        "interpolate, test_resampling.py:N: interpolation with mode='bilinear' is not "
-        "supported, because it mixes pixels; use mode='nearest' with an integer scale_factor, "
-        "and a convolution behind it",
+    "bicubic": (
+        lambda m, x: F.interpolate(x, scale_factor=2, mode="bicubic"),
+        "interpolate, test_resampling.py:N: interpolation with mode='bicubic' is not supported; "
+        "use mode='bilinear' without antialias, or mode='nearest' and a convolution behind it",
     ),
-    "1.5": (
-        lambda m, x: F.interpolate(x, scale_factor=1.5),
-        "interpolate, test_resampling.py:N: interpolation from (6, 8) to (9, 12) is not "
-        "supported; use an integer scale_factor, or a size that is a multiple of the input's",
+    "antialias": (
+        lambda m, x: F.interpolate(x, (3, 4), mode="bilinear", antialias=True),
+        "interpolate, test_resampling.py:N: interpolation with mode='bilinear' and "
+        "antialias=True is not supported; use mode='bilinear' without antialias, or "
+        "mode='nearest' and a convolution behind it",
     ),
-    "3.1": (  # 18 x 24, but pixels are not repeated equally often
-        lambda m, x: F.interpolate(x, scale_factor=3.1),
-        "interpolate, test_resampling.py:N: interpolation from (6, 8) to (18, 24) is not "
-        "supported; use an integer scale_factor, or a size that is a multiple of the input's",
+    "weights that differ from pixel to pixel": (
+        lambda m, x: F.interpolate(x, (3000, 8), mode="bilinear", align_corners=True),
+        "interpolate, test_resampling.py:N: linear interpolation of the height of 3 channels "
+        "from 6 to 3000 is not supported, because its weights differ from pixel to pixel; use an "
+        "integer scale_factor with align_corners=False",
     ),
     "five dimensions": (
         lambda m, x: F.interpolate(x.view(-1, 3, 1, 6, 8), scale_factor=2),
         "interpolate, test_resampling.py:N: interpolation of (batch, 3, 1, 6, 8) is not "
         "supported; give it (batch, channels, height, width) or (batch, channels, length)",
-    ),
-    "half, exact": (
-        lambda m, x: F.interpolate(x, scale_factor=0.5, mode="nearest-exact"),
-        "interpolate, test_resampling.py:N: interpolation from (6, 8) to (3, 4) is not "
-        "supported; use an integer scale_factor, or a size that is a multiple of the input's",
     ),
 }
 
@@ -93,16 +91,6 @@ def test_what_is_refused_and_why(name):
     function, message = REFUSED[name]
     with refuses(CompileError, message):
         compiled(Net(function).eval(), sample(2, 3, 6, 8))
-
-
-def test_transposed_convolutions_are_refused():
-    with refuses(
-        CompileError,
-        "_0 (0): ConvTranspose2d is not supported; use nn.Upsample(scale_factor=2) and a "
-        "convolution in its place and train it again, or apply it to the input in PyTorch "
-        "and compile what follows",
-    ):
-        compiled(nn.Sequential(nn.ConvTranspose2d(3, 3, 2)).eval(), sample(2, 3, 6, 8))
 
 
 def test_upsampling_is_what_torch_computes_for_every_integer():

@@ -86,11 +86,6 @@ REFUSED = {
         "conv (conv), test_rows.py:N: a 1-d convolution of (batch, 60) is not supported; give "
         "it (batch, channels, length)",
     ),
-    "reflect": (
-        lambda m, x: m.reflect(x),
-        "reflect (reflect), test_rows.py:N: padding_mode='reflect' is not supported; use "
-        "'zeros' or 'circular'",
-    ),
     "average of a vector": (
         lambda m, x: F.avg_pool1d(x.flatten(1), 2),
         "avg_pool1d, test_rows.py:N: 1-d average pooling of (batch, 60) is not supported; "
@@ -110,7 +105,6 @@ def test_what_is_refused_and_why(name):
     model = settle(
         Net(
             function, conv=nn.Conv1d(2 if name == "of a vector" else 3, 4, 1), fc=nn.Linear(20, 2),
-            reflect=nn.Conv1d(3, 4, 3, padding=1, padding_mode="reflect"),
         )
     )  # fmt: skip
     with refuses(CompileError, message):

@@ -131,9 +131,9 @@ REFUSED = {
         "torch.flatten(x, 1)",
     ),
     "indexing": (
-        lambda m, x: x[:, :, 1:],
-        "getitem, test_shape.py:N: indexing dimension 2 of (batch, 3, 4, 5) is not supported; "
-        "only channels, dimension 1, can be picked; compute all of it",
+        lambda m, x: x[1:],
+        "getitem, test_shape.py:N: indexing dimension 0 of (batch, 3, 4, 5) is not supported; "
+        "the batch stays as it is; compute all of it",
     ),
 }
 

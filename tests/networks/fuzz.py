@@ -44,6 +44,12 @@ ATTRIBUTES = {
          "nn.PReLU channels")
     ),
     "conv1d": ("conv1d",),
+    "padding by pixels": ("conv.padding_mode=reflect", "conv.padding_mode=replicate"),
+    "pads": ("pad.constant", "pad.reflect", "pad.replicate", "pad.circular"),
+    "crops, steps, flips": ("part.slice", "part.flip", "part.roll", "part.narrow", "part.chunk"),
+    "cat of pixels": ("join",),
+    "transposed convolution": ("transposed",),
+    "linear interpolation": ("bilinear",),
     "pool1d": ("pool1d",),
     "other shapes": ("vector as map", "map as sequence"),
     "row tiles": ("row tiles",),

@@ -23,6 +23,9 @@ Sum            sum |c| e(x) + |c - c'| |x|, c' of 7 bits; an operand of much fin
                rounded to 2**-8 of the coarser one's step
 AvgPool        average of e(x)
 Concat         e(x)
+Curve          the largest change of the function within e(x); 64 steps of it are looked at, and the
+               largest difference of two neighbours is added for what lies between
+Product        |x| e(y) + |y| e(x) + e(x) e(y)
 Leaky          max(1, |s|) e(x) + 2**-(n+1) |x|, with the slope s in n fraction bits
 =============  ==============================================================================
 
@@ -30,23 +33,27 @@ Requantisation adds half an LSB, 2**-15 of |u| (multiplier of 15 bits; none for 
 where accumulators are shifted first 2 max|q| / (2**(ib-1) - 1) LSB (floor). Then v has that
 error, plus what a clamp limit moves when it is rounded to the type, plus the distance of v from
 the type's range. Clamping itself adds nothing: it is 1-Lipschitz, as the maximum is, so that
-MaxPool has the largest error of its window. Select and Unshuffle move errors with the values.
+MaxPool has the largest error of its window. Select, Gather and Unshuffle move errors with the
+values.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 
+from rasna.compile import curves
 from rasna.compile import floatgraph as fg
 from rasna.compile.execute import (
     HOST,
     average,
     convolve,
     fetch_number,
+    gather,
     layer_parameters,
     per_channel,
     run,
@@ -56,6 +63,7 @@ from rasna.compile.lower_moves import leaky_coefficients
 from rasna.compile.pipeline import Compiled
 from rasna.graph import FixedPoint
 
+CURVE_STEPS = 32  # to either side
 SLACK = 1 + 2.0**-10  # float32 where weights are scaled, float64 here
 
 
@@ -74,7 +82,8 @@ def error_bounds(
 
 class _Bounds:
     def __init__(self, compiled: Compiled, root: torch.nn.Module, wb: int, ib: int) -> None:
-        self.tensors = compiled.quant_graph.tensors
+        tensors = compiled.quant_graph.tensors
+        self.stored = {**compiled.types, **{name: t.type for name, t in tensors.items()}}
         self.root = root
         self.limit = (1 << (wb - 1)) - 1
         self.ib = ib
@@ -85,9 +94,12 @@ class _Bounds:
     def observe(self, node: fg.Node, v: torch.Tensor) -> torch.Tensor:
         if isinstance(node.op, fg.Host):
             return self._host(node, v)
-        same = isinstance(node.op, (fg.Reshape, fg.MaxPool, fg.Dropout, fg.Select, fg.Unshuffle))
+        same = isinstance(
+            node.op,
+            (fg.Reshape, fg.MaxPool, fg.Dropout, fg.Select, fg.Gather, fg.Unshuffle),
+        )
         name = node.inputs[0] if same else node.name
-        self.types[node.name] = self.types[name] if same else self.tensors[name].type
+        self.types[node.name] = self.types[name] if same else self.stored[name]
         rule = getattr(self, f"_{type(node.op).__name__.lower()}", None)
         if rule is None:
             raise NotImplementedError(f"no error bound for {type(node.op).__name__}")
@@ -139,21 +151,24 @@ class _Bounds:
 
         return self._layer(node, v, xs[0], es[0], apply, (1, -1, 1, 1))
 
+    _convtranspose = _conv
+
     def _linear(self, node, v, xs, es):
         return self._layer(node, v, xs[0], es[0], F.linear, (1, -1))
 
     def _layer(self, node, v, x, e, apply, shape):
+        limit = 127 if getattr(node.op, "fixed", False) else self.limit
         weight, factor, bias = layer_parameters(self.root, node.op)
         rows = weight.reshape(len(weight), -1)
         present = (weight != 0).to(x.dtype)
         count = (rows != 0).sum(1).double()
         assert count.max() < 33000, "bias and products may exceed the accumulator"
         largest, factor, bias = rows.abs().amax(1), factor.abs().view(shape), bias.view(shape)
-        rounded = (count.sqrt() * largest / (2 * self.limit)).view(shape)
+        rounded = (count.sqrt() * largest / (2 * limit)).view(shape)
         stored = x.abs() + e
         error = apply(e, weight.abs()) + rounded * apply(stored**2, present).sqrt()
         fx = self.types[node.inputs[0]].frac
-        one = largest.view(shape) * factor * 2.0**-fx / self.limit
+        one = largest.view(shape) * factor * 2.0**-fx / limit
         coarser = bias.abs() * 2.0**-29  # the step that keeps the bias within 2**30
         step = torch.where(coarser > one / 8.2, torch.maximum(coarser, 2 * one), 2 * one)
         error = factor * error + step / 2 + 2.0 ** -(self.types[node.name].frac + 14)
@@ -201,10 +216,16 @@ class _Bounds:
         return self._finish(node, v, average(xs[0], node.op), average(es[0], node.op))
 
     def _concat(self, node, v, xs, es):
-        return self._finish(node, v, torch.cat(xs, 1), torch.cat(es, 1), relative=0.0)
+        u, e = (torch.cat(parts, node.op.axis) for parts in (xs, es))
+        return self._finish(node, v, u, e, relative=0.0)
 
     def _select(self, node, v, xs, es):
         return self._moved(node, v, select(es[0], node.op))
+
+    def _gather(self, node, v, xs, es):
+        lsb = 2.0 ** -self.types[node.name].frac
+        rounded = abs(math.floor(node.op.fill / lsb + 0.5) * lsb - node.op.fill)
+        return self._moved(node, v, gather(es[0], replace(node.op, fill=rounded)))
 
     def _unshuffle(self, node, v, xs, es):
         return self._moved(node, v, F.pixel_unshuffle(es[0], node.op.factor))
@@ -215,6 +236,29 @@ class _Bounds:
         error = max(1.0, abs(slope)) * e
         error = error + 2.0 ** -(leaky_coefficients(slope)[2] + 1) * (x.abs() + e)
         return self._finish(node, v, torch.where(x >= 0, x, slope * x), error, relative=0.0)
+
+    def _curve(self, node, v, xs, es):
+        (x,), (e,) = xs, es
+        kind = self.types[node.name]
+        lsb = 2.0**-kind.frac
+        lo, hi = max(kind.lo * lsb, node.op.clamp[0]), min(kind.hi * lsb, node.op.clamp[1])
+
+        def f(x):
+            return curves.apply(node.op.function, x).nan_to_num(0.0, 1e30, -1e30).clamp(lo, hi)
+
+        middle, before = f(x), f(x - e)
+        error, step = (before - middle).abs(), torch.zeros_like(x)
+        for k in range(-CURVE_STEPS + 1, CURVE_STEPS + 1):
+            now = f(x + e * (k / CURVE_STEPS))
+            error = torch.maximum(error, (now - middle).abs())
+            step = torch.maximum(step, (now - before).abs())
+            before = now
+        return error + step + 0.5 * lsb + self._clamped(node, v, kind)
+
+    def _product(self, node, v, xs, es):
+        (x, y), (ex, ey) = xs, es
+        error = x.abs() * ey + y.abs() * ex + ex * ey
+        return self._finish(node, v, x * y, error, relative=0.0)
 
     def _moved(self, node, v, e):
         if node.op.clamp == fg.UNBOUNDED:

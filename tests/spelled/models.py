@@ -437,8 +437,7 @@ class _Writer:
         ]  # fmt: skip
         if len(shape) == 3:
             norm = self.attr(f"nn.GroupNorm(1, {shape[0]})", "norm")
-            up = self.attr(f"nn.ConvTranspose2d({shape[0]}, {shape[0]}, 1)", "up")
-            spelled += [f"{norm}({x})", f"{up}({x})", f"{x}.roll(1, 2)"]
+            spelled += [f"{norm}({x})"]
         return self.emit(self.rng.choice(spelled), [x], shape, NO, tag="refused")
 
     def head(self, x: str) -> str:
@@ -480,6 +479,13 @@ class _Writer:
             (f"{x}.permute(0, 1, 3, 2)", (x,), (c, w, h)), (f"{x}.sum((2, 3))", (x,), (c,)),
             (f"{x}.amax((2, 3))", (x,), (c,)), (f"{x}.mean(1, keepdim=True)", (x,), (1, h, w)),
             (f"torch.chunk({x}, 1, 1)[0]", (x,), shape),
+            (f"{x}.roll(1, 2)", (x,), shape), (f"{x}.flip(3)", (x,), shape),
+            (f"{x}[:, :, ::2]", (x,), (c, -(-h // 2), w)),
+            (f"torch.cat([{x}, {x}], 3)", (x,), (c, h, 2 * w)),
+            (f"F.pad({x}, (2, 1, 0, 1), mode='replicate')", (x,), (c, h + 1, w + 3)),
+            (f"F.interpolate({x}, scale_factor=2, mode='bilinear')", (x,), (c, 2 * h, 2 * w)),
+            (f"{self.attr(f'nn.ConvTranspose2d({c}, {c}, 2, 2)', 'up')}({x})", (x,),
+             (c, 2 * h, 2 * w)),
         ]  # fmt: skip
         text, inputs, out = self.rng.choice(cases)
         tag = "either." + text.split("(")[0].split("[")[0].split(".")[-1]

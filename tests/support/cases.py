@@ -119,8 +119,17 @@ CONVOLUTIONS = [
     Case("Conv1d", "F.conv1d", "F.conv1d(x, w, padding=1)", (ROW,), {"w": (6, 4, 3)}),
     Case("Conv1d", "torch.conv1d", "torch.conv1d(x, w)", (ROW,), {"w": (6, 4, 3)}),
     Case("Conv3d", "plain", "nn.Conv3d(2, 2, 1)(x.unsqueeze(1).expand(-1, 2, -1, -1, -1))"),
-    Case("ConvTranspose2d", "plain", "nn.ConvTranspose2d(3, 4, 2, 2)"),
+    *[Case("ConvTranspose2d", name, f"nn.ConvTranspose2d(3, 4, {arguments})") for name, arguments
+      in (("plain", "2, 2"), ("padding", "4, stride=2, padding=1"),
+          ("output_padding", "3, stride=2, padding=1, output_padding=1"),
+          ("odd size", "3, stride=2"), ("dilation", "3, stride=2, dilation=2"),
+          ("non-square", "(3, 2), stride=(1, 2), padding=(1, 0)"))],
+    Case("ConvTranspose2d", "groups", "nn.ConvTranspose2d(8, 4, 4, 2, 1, groups=2)", (WIDE,)),
+    Case("ConvTranspose2d", "F.conv_transpose2d", "F.conv_transpose2d(x, w, stride=2)",
+         parameters={"w": (3, 4, 3, 3)}),
     Case("ConvTranspose1d", "plain", "nn.ConvTranspose1d(4, 4, 2, 2)", (ROW,)),
+    Case("ConvTranspose1d", "F.conv_transpose1d", "F.conv_transpose1d(x, w, None, 2, 1)", (ROW,),
+         {"w": (4, 4, 4)}),
     Case("Linear", "features", "nn.Linear(10, 5)", (VECTOR,)),
     Case("Linear", "bias missing", "nn.Linear(10, 5, bias=False)", (VECTOR,)),
     Case("Linear", "F.linear", "F.linear(x, w, b)", (VECTOR,), {"w": (5, 10), "b": (5,)}),
@@ -152,6 +161,14 @@ NORMS = [
     Case("InstanceNorm2d", "plain", "nn.InstanceNorm2d(3)"),
     Case("LocalResponseNorm", "plain", "nn.LocalResponseNorm(2)"),
 ]  # fmt: skip
+
+CURVES = {
+    **dict.fromkeys(
+        ("sin", "cos", "atan", "arctan", "sinh", "cosh", "asinh", "arcsinh", "erf", "erfc", "exp2",
+         "expm1", "sign", "square"), "x"),
+    **dict.fromkeys(("tan", "asin", "arcsin", "acos", "arccos"), "x.clamp(-0.9, 0.9)"),
+    **dict.fromkeys(("log2", "log10", "log1p", "rsqrt", "reciprocal"), "x.clamp(min=0.25)"),
+}  # fmt: skip
 
 ACTIVATIONS = [
     *[Case("ReLU", code.replace("(x)", "").replace("x.", "method "), code) for code in (
@@ -186,9 +203,24 @@ ACTIVATIONS = [
     Case("Hardsigmoid", "F.hardsigmoid", "F.hardsigmoid(x)"),
     Case("Threshold", "nn.Threshold", "nn.Threshold(0.1, 0)"),
     *[Case(name, f"nn.{name}", f"nn.{name}()") for name in (
-        "Hardswish", "GELU", "SiLU", "ELU", "SELU", "Mish",
-        "Hardshrink", "Softsign")],
-    *[Case(name, f"torch.{name}", f"torch.{name}(x)") for name in ("sin", "sign", "square")],
+        "Hardswish", "GELU", "SiLU", "ELU", "SELU", "CELU", "Mish",
+        "Hardshrink", "Softshrink", "Softsign", "Tanhshrink")],
+    *[Case(name, f"F.{name}", f"F.{name}(x)") for name in (
+        "hardswish", "gelu", "silu", "elu", "selu", "celu", "mish",
+        "hardshrink", "softshrink", "softsign", "tanhshrink")],
+    *[Case(name, "in place", f"torch._C._nn.{name}_(x + 0)") for name in (
+        "hardswish", "silu", "mish")],
+    *[Case(name, f"F.{name}_", f"F.{name}_(x + 0)") for name in ("elu", "selu", "celu", "rrelu")],
+    Case("threshold", "F.threshold", "F.threshold(x, 0.1, 0)"),
+    Case("threshold", "F.threshold_", "F.threshold_(x + 0, 0.1, 0)"),
+    *[case for name, x in CURVES.items() for case in (
+        Case(name, f"torch.{name}", f"torch.{name}({x})"),
+        Case(name, f"{name}_", f"({x} + 0).{name}_()"))],
+    *[Case("pow", code, code) for code in (
+        "x ** 2", "2 ** x", "torch.pow(x, 3)", "x.__pow__(2)", "x.__rpow__(2)",
+        "(x + 0).__ipow__(2)", "(x + 0).pow_(2)", "x.float_power(2)")],
+    Case("pow", "a computed exponent", "x ** y", (MAP, MAP)),
+    Case("hardshrink", "x.hardshrink", "x.hardshrink(0.25)"),
     *[Case("Dropout", code, code) for code in (
         "nn.Dropout(0.5)", "nn.Dropout2d(0.5)", "nn.AlphaDropout(0.5)",
         "nn.FeatureAlphaDropout(0.5)", "F.dropout(x, training=self.training)",
@@ -275,7 +307,12 @@ POOLING = [
     *[Case(code.split("(")[0][2:], code, code) for code in (
         "x.sum((2, 3))", "x.amax((2, 3))", "x.std((2, 3))")],
     *[Case("Upsample", arguments, f"nn.Upsample({arguments})") for arguments in (
-        "scale_factor=2", "size=(16, 27)", 'scale_factor=2, mode="bilinear"', "scale_factor=1.5")],
+        "scale_factor=2", "size=(16, 27)", 'scale_factor=2, mode="bilinear"', "scale_factor=1.5",
+        'scale_factor=2, mode="bilinear", align_corners=True',
+        'size=(15, 17), mode="bilinear", align_corners=True',
+        'scale_factor=1.5, mode="bilinear"', 'scale_factor=2, mode="bicubic"')],
+    Case("Upsample", "nn.UpsamplingBilinear2d", "nn.UpsamplingBilinear2d(scale_factor=2)"),
+    Case("Upsample", "of a sequence, linear", 'nn.Upsample(scale_factor=2, mode="linear")', (ROW,)),
     Case("Upsample", "nn.UpsamplingNearest2d", "nn.UpsamplingNearest2d(scale_factor=3)"),
     Case("Upsample", "of a sequence", "nn.Upsample(scale_factor=2)", (ROW,)),
     Case("Upsample", "F.interpolate", "F.interpolate(x, scale_factor=2)"),
@@ -319,6 +356,9 @@ ARITHMETIC = [
     Case("add", "a buffer with a batch", "x + c", parameters={"c": (2, 3, 1, 1)}),
     Case("add", "a row of values", "x + c", parameters={"c": (9,)}),
     Case("mul", "two computed tensors", "x * y", TWO),
+    Case("div", "x.__rtruediv__", "x.clamp(min=0.25).__rtruediv__(2)"),
+    Case("mul", "a gate for pixels", "x * torch.sigmoid(x[:, :1])"),
+    Case("mul", "a row and a column", "x.mean(2, keepdim=True) * x.mean(3, keepdim=True)"),
     Case("mul", "squeeze and excite", "x * x.mean((2, 3), keepdim=True)"),
     Case("mul", "a parameter per channel", "x * c", parameters=C),
     *[Case("mul", code, code) for code in (
@@ -360,6 +400,8 @@ SHAPES = [
     Case("cat", "features", "torch.cat([x, x], 1)", (VECTOR,)),
     Case("cat", "torch.hstack", "torch.hstack([x, y])", (MAP, (2, 8, 9))),
     Case("cat", "along height", "torch.cat([x, y], 2)", TWO),
+    Case("cat", "along width", "torch.cat([x, y.relu()], 3)", TWO),
+    Case("cat", "along length", "torch.cat([x, x + 1], 2)", (ROW,)),
     Case("cat", "along the batch", "torch.cat([x, y], 0)", TWO),
     Case("stack", "torch.stack", "torch.stack([x, y], 1)", TWO),
     Case("stack", "behind the channels", "torch.stack([x, y], 2)", TWO),
@@ -372,14 +414,25 @@ SHAPES = [
         "torch.index_select(x, 1, torch.tensor([2, 0]))", "x.select(1, 0)", "x.unbind(1)[0]",
         "torch.tensor_split(x, 3, 1)[1]", "x.tensor_split(3, 1)[1]", "x.roll(1, 1)")],
     *[Case("pixels", code, code) for code in (
-        "x[:, :, 1:]", "x[:, :, ::2, ::2]", "x.flip(3)", "x[:, 0]")],
+        "x[:, :, 1:]", "x[:, :, ::2, ::2]", "x.flip(3)", "x[:, 0]", "x[:, :, 3]",
+        "x[..., [0, 2]]", "x.chunk(3, 3)[1]", "x.split([2, 6], 2)[1]", "x.narrow(3, 1, 4)",
+        "x.index_select(2, torch.tensor([2, 0]))", "x.roll(1, 2)", "x.roll(1)",
+        "x[:, [0, 1], [1, 2]]")],
+    Case("pixels", "of a sequence", "x[:, :, :-2]", (ROW,)),
     *[Case("transpose", code, code) for code in (
         "x.permute(0, 2, 3, 1)", "x.transpose(2, 3)", "x.transpose(1, 2)", "x.swapaxes(1, 2)",
         "x.swapdims(2, 3)", "torch.swapdims(x, 1, 2)", "x.movedim(1, -1)")],
     *[Case("pad", code, code) for code in (
         "F.pad(x, (1, 1, 1, 1))", "F.pad(x, (0, 1, 0, 1))",
         'F.pad(x, (1, 1, 1, 1), mode="reflect")',
-        "nn.ZeroPad2d(1)", "nn.ReflectionPad2d(1)", "nn.ConstantPad2d(1, 2.0)")],
+        'F.pad(x, (1, 1, 1, 1), mode="replicate")', 'F.pad(x, (1, 1, 1, 1), mode="circular")',
+        "F.pad(x, (-1, 2, 0, -3))", "F.pad(x, (0, 0, 0, 0, 1, 2))", "F.pad(x, (1, 1), value=0.5)",
+        'F.pad(x, (1, 1), value=float("-inf"))', "F.pad(x, (1, 1), value=100.0)",
+        "nn.ZeroPad2d(1)", "nn.ReflectionPad2d(1)", "nn.ReplicationPad2d((1, 0, 2, 0))",
+        "nn.CircularPad2d(1)", "nn.ConstantPad2d(1, 2.0)")],
+    *[Case("pad", code, code, (ROW,)) for code in (
+        "nn.ZeroPad1d((2, 0))", "nn.ReflectionPad1d(1)", "nn.ReplicationPad1d(1)",
+        "nn.CircularPad1d(1)", "nn.ConstantPad1d(1, 0.5)")],
     Case("expand", "x.expand_as(y)", "x.expand_as(y) + y", ((3, 1, 1), MAP)),
     *[Case("expand", code, code, ((3, 1, 1),)) for code in (
         "x.expand(-1, -1, 4, 4)", "x.repeat(1, 1, 2, 2)")],

@@ -67,7 +67,7 @@ def test_names_are_unique_and_the_page_has_no_other_rows():
     assert set(names) == set(VERDICTS)
     assert len(names) > 300
     supported = sum(verdict == "yes" for verdict, _ in VERDICTS.values())
-    assert 0.5 < supported / len(names) < 0.9
+    assert 0.5 < supported / len(names) < 0.95
 
 
 def test_every_operation_of_the_compiler_has_a_row():
@@ -84,9 +84,12 @@ def test_every_operation_of_the_compiler_has_a_row():
 # what code spells with signs, and builtin functions that other names stand for
 OPERATORS = {
     "add", "iadd", "sub", "isub", "mul", "imul", "truediv", "itruediv", "neg", "pos", "getitem",
-    "getattr", "dim", "ndimension", "size",
+    "getattr", "pow", "ipow", "dim", "ndimension", "size",
 }  # fmt: skip
-ALIASES = {"boolean_dispatch", "fn", "log_sigmoid", "special_expit"}
+ALIASES = {
+    "boolean_dispatch", "fn", "log_sigmoid", "special_expit", "special_erf", "special_erfc",
+    "special_exp2", "special_expm1", "special_log1p", "_threshold",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

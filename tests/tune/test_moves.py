@@ -40,6 +40,41 @@ class Unet(nn.Module):
         return self.end(torch.cat([self.up(low), skip], 1))
 
 
+class Decoder(nn.Module):
+    """A U-Net whose decoder grows by transposed convolutions, padded to the size of the skip."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 6, 3, padding=1, padding_mode="replicate")
+        self.low = nn.Conv2d(6, 8, 3, padding=1)
+        self.up = nn.ConvTranspose2d(8, 6, 2, 2, bias=False)
+        self.norm, self.end = nn.BatchNorm2d(6), nn.Conv2d(12, 2, 3, padding=1)
+
+    def forward(self, x):
+        skip = F.relu(self.down(x))
+        low = F.relu(self.norm(self.up(F.relu(self.low(F.max_pool2d(skip, 2))))))
+        missing = [skip.shape[3] - low.shape[3], skip.shape[2] - low.shape[2]]
+        low = F.pad(low, (0, missing[0], 0, missing[1]))
+        return self.end(torch.cat([low, skip], 1))
+
+
+class Causal(nn.Module):
+    """A block of a temporal convolution network, with its chomp."""
+
+    def __init__(self, channels: int, dilation: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(channels, channels, 3, padding=2 * dilation, dilation=dilation)
+        self.chomp = 2 * dilation
+
+    def forward(self, x):
+        return F.relu(x + F.relu(self.conv(x)[:, :, : -self.chomp].contiguous()))
+
+
+def focus(m, x):
+    parts = [x[..., i::2, j::2] for j in (0, 1) for i in (0, 1)]
+    return m.b(F.relu(m.a(torch.cat(parts, 1))))
+
+
 def shuffled(m, x):
     a, b = m.a(x).chunk(2, 1)
     return m.shuffle(torch.cat([a, m.b(b)], 1))
@@ -83,6 +118,29 @@ MODELS = {
             nn.Conv2d(4, 3, 3, padding=1), nn.Hardsigmoid(),
         ),
         (6,),
+    ),
+    "u-net, transposed": (Decoder, (3, 9, 11)),
+    "u-net, bilinear": (
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 6, 3),
+            nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(6, 4, 3), nn.ReLU(),
+            nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True), nn.Conv2d(4, 2, 1),
+        ),
+        (3, 10, 12),
+    ),
+    "temporal convolutions": (
+        lambda: nn.Sequential(nn.Conv1d(4, 8, 1), Causal(8, 1), Causal(8, 2), Causal(8, 4)),
+        (4, 40),
+    ),
+    "focus": (
+        lambda: Net(focus, a=nn.Conv2d(12, 8, 3, padding=1), b=nn.Conv2d(8, 4, 1)), (3, 12, 16),
+    ),
+    "autoencoder of sequences": (
+        lambda: nn.Sequential(
+            nn.Conv1d(2, 6, 4, 2, 1), nn.ReLU(), nn.ConvTranspose1d(6, 6, 4, 2, 1),
+            nn.BatchNorm1d(6), nn.ReLU(), nn.ReflectionPad1d(1), nn.Conv1d(6, 2, 3),
+        ),
+        (2, 22),
     ),
     "sequence to sequence": (
         lambda: nn.Sequential(nn.Conv1d(3, 8, 3, padding=1), nn.LeakyReLU(), nn.Conv1d(8, 2, 1)),

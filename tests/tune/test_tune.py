@@ -159,7 +159,7 @@ def test_a_model_without_a_layer_is_refused():
     with pytest.raises(rasna.TuneError) as error:
         rasna.tune(nn.Sequential(nn.ReLU(), nn.MaxPool2d(2)))
     assert str(error.value) == (
-        "tune: Sequential has no Conv2d, Conv1d or Linear layer that its forward uses; "
+        "tune: Sequential has no convolution or Linear layer that its forward uses; "
         "there is nothing to prune or to quantise"
     )
 

@@ -17,7 +17,7 @@ from .quantize import choose_type
 from .samples import holds_bytes
 
 # their results have their input's type
-KEEPS_TYPE = (fg.MaxPool, fg.Select, fg.Unshuffle, fg.Reshape, fg.Dropout)
+KEEPS_TYPE = (fg.MaxPool, fg.Select, fg.Gather, fg.Unshuffle, fg.Reshape, fg.Dropout)
 
 
 def nonnegative_nodes(

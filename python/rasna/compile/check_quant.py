@@ -37,7 +37,25 @@ def _complaint(graph: qg.QuantGraph, op: qg.AnyOp, written: set[str]) -> str:
         count = sum(graph.tensors[name].shape[0] for name in op.inputs)
         if op.channels.min() < 0 or op.channels.max() >= count:
             return f"channels {op.channels.min()} to {op.channels.max()} of {count}"
+    if isinstance(op, qg.Gather):
+        return _gather_complaint(graph, op)
     return _requant_complaint(op.requant, output.type) or _acc_complaint(graph, op)
+
+
+def _gather_complaint(graph: qg.QuantGraph, op: qg.Gather) -> str:
+    sources, type = [graph.tensors[name] for name in op.inputs], graph.tensors[op.output].type
+    if any(source.type != type for source in sources):
+        return "moving pixels changes the type"
+    if not type.lo <= op.lo <= op.fill <= op.hi <= type.hi:
+        return f"the fill {op.fill} within {op.lo} to {op.hi} does not fit the type {type}"
+    sizes = list(sources[0].shape)
+    sizes[op.axis] = sum(source.shape[op.axis] for source in sources)
+    names = ("channels", "rows", "columns")
+    for what, size in zip(names, sizes, strict=True):
+        numbers = getattr(op, what)
+        if numbers.min() < -1 or numbers.max() >= size:
+            return f"{what} {numbers.min()} to {numbers.max()} of {size}"
+    return ""
 
 
 def _requant_complaint(requant: qg.Requant, type: qg.FixedPoint) -> str:

@@ -62,14 +62,34 @@ def _arithmetic(root: torch.nn.Module, step: fg.Arithmetic) -> tuple:
     }[step.kind]()
 
 
-def layer_weight(root: torch.nn.Module, op: fg.Conv | fg.Linear) -> torch.Tensor:
-    """The weight of a layer; that of a Conv1d, (OC, IC/groups, K), as (OC, IC/groups, 1, K)."""
-    weight = fg.fetch(root, op.weight)
-    return weight.unsqueeze(2) if isinstance(op, fg.Conv) and weight.dim() == 3 else weight
+Layer = fg.Conv | fg.ConvTranspose | fg.Linear
+
+
+def layer_weight(root: torch.nn.Module, op: Layer) -> torch.Tensor:
+    """The weight of a layer, one row per output channel; see :func:`in_rows`."""
+    return in_rows(fg.fetch(root, op.weight), op)
+
+
+def in_rows(weight: torch.Tensor, op: Layer) -> torch.Tensor:
+    """What has the shape of a layer's weight, as (OC, IC/groups, KH, KW) or (OC, features).
+
+    That of a Conv1d, (OC, IC/groups, K), has KH = 1.
+    """
+    if isinstance(op, fg.Linear):
+        return weight
+    weight = weight.unsqueeze(2) if weight.dim() == 3 else weight
+    return swapped(weight, op.groups) if isinstance(op, fg.ConvTranspose) else weight
+
+
+def swapped(weight: torch.Tensor, groups: int) -> torch.Tensor:
+    """(IC, OC/groups, KH, KW) as (OC, IC/groups, KH, KW), and back."""
+    rows, per_group, kh, kw = weight.shape
+    parts = weight.reshape(groups, rows // groups, per_group, kh, kw).transpose(1, 2)
+    return parts.reshape(groups * per_group, rows // groups, kh, kw)
 
 
 def fold_before(
-    root: torch.nn.Module, op: fg.Conv | fg.Linear, weight: torch.Tensor
+    root: torch.nn.Module, op: Layer, weight: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """V, s and t with W . before(x) = s * (V . x) + t: the layer's W with the steps before it.
 
@@ -79,7 +99,7 @@ def fold_before(
     one = weight.new_ones(())
     if not op.before:
         return weight, one, weight.new_zeros(len(weight))
-    groups = op.groups if isinstance(op, fg.Conv) else 1
+    groups = 1 if isinstance(op, fg.Linear) else op.groups
     channels = weight.shape[1] * groups
     a, b = (p.to(weight.dtype) for p in per_channel(root, op.before, channels))
     rows = len(weight) // groups
@@ -92,7 +112,7 @@ def fold_before(
 
 
 def layer_parameters(
-    root: torch.nn.Module, op: fg.Conv | fg.Linear
+    root: torch.nn.Module, op: Layer
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """W, a and b of a Conv or Linear with its steps: y = a * (W . x) + b per output channel.
 
@@ -107,7 +127,7 @@ def layer_parameters(
 
 
 def folded_parameters(
-    root: torch.nn.Module, op: fg.Conv | fg.Linear
+    root: torch.nn.Module, op: Layer
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Weight a*W and bias b of a Conv or Linear with its steps folded in, in float64."""
     weight, a, b = layer_parameters(root, op)
@@ -115,9 +135,15 @@ def folded_parameters(
 
 
 def convolve(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, op: fg.Conv
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
+    op: fg.Conv | fg.ConvTranspose,
 ) -> torch.Tensor:
-    """The convolution of ``op`` with the given parameters, padding included."""
+    """The convolution of ``op`` with the given parameters (rows), padding included."""
+    if isinstance(op, fg.ConvTranspose):
+        return F.conv_transpose2d(
+            x, swapped(weight, op.groups), bias, op.stride, op.padding, op.output_padding,
+            op.groups, op.dilation,
+        )  # fmt: skip
     pad = op.padding
     edges = (pad.left, pad.right, pad.top, pad.bottom)
     if any(edges):
@@ -157,6 +183,16 @@ def select(x: torch.Tensor, op: fg.Select) -> torch.Tensor:
     return picked.reshape(-1, count, height * rows, width * columns)
 
 
+def gather(x: torch.Tensor, op: fg.Gather) -> torch.Tensor:
+    """Pixels of x, (batch, C, H, W), in the places that ``op`` gives them."""
+    for axis, numbers in enumerate((op.channels, op.rows, op.columns), start=1):
+        index = torch.as_tensor(numbers, device=x.device)
+        x = x.index_select(axis, index.clamp_min(0))
+        if bool((index < 0).any()):
+            x = x.index_fill(axis, (index < 0).nonzero().flatten(), op.fill)
+    return x
+
+
 def leaky(root: torch.nn.Module, x: torch.Tensor, op: fg.Leaky) -> torch.Tensor:
     """Leaky ReLU, differentiable in the slope."""
     slope = fg.fetch(root, op.slope)
@@ -189,9 +225,12 @@ def run_node(
 ) -> torch.Tensor:
     """The output of one node. inputs: batch first, in the order of ``node.inputs``."""
     op, x = node.op, inputs[0]
-    if isinstance(op, (fg.Conv, fg.Linear)):
+    if isinstance(op, (fg.Conv, fg.ConvTranspose)):
         weight, bias = (p.to(x.dtype) for p in folded_parameters(root, op))
-        y = convolve(x, weight, bias, op) if isinstance(op, fg.Conv) else F.linear(x, weight, bias)
+        y = convolve(x, weight, bias, op)
+    elif isinstance(op, fg.Linear):
+        weight, bias = (p.to(x.dtype) for p in folded_parameters(root, op))
+        y = F.linear(x, weight, bias)
     elif isinstance(op, fg.Affine):
         a, b = per_channel(root, op.steps, x.shape[1])
         shape = (1, -1, *[1] * (x.dim() - 2))
@@ -205,9 +244,11 @@ def run_node(
     elif isinstance(op, fg.AvgPool):
         y = average(x, op)
     elif isinstance(op, fg.Concat):
-        y = torch.cat(list(inputs), 1)
+        y = torch.cat(list(inputs), op.axis)
     elif isinstance(op, fg.Select):
         y = select(x, op)
+    elif isinstance(op, fg.Gather):
+        y = gather(x, op)
     elif isinstance(op, fg.Unshuffle):
         y = F.pixel_unshuffle(x, op.factor)
     elif isinstance(op, fg.Leaky):

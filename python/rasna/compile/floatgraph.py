@@ -122,7 +122,8 @@ class Input:
 class Conv:
     """2-d convolution, then the ``steps``, then the ``clamp``. padding_mode: zeros or circular.
 
-    before: steps on the input's channels, where they can be folded into the weights.
+    before: steps on the input's channels, where they can be folded into the weights. fixed: the
+    weights are not learned, as those of an interpolation; they have 8 bits, whatever ``wb`` is.
     """
 
     weight: Ref
@@ -135,6 +136,27 @@ class Conv:
     steps: tuple[Step, ...] = ()
     clamp: tuple[float, float] = UNBOUNDED
     before: tuple[Step, ...] = ()
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class ConvTranspose:
+    """As torch.nn.ConvTranspose2d, then the ``steps``, then the ``clamp``.
+
+    weight: (IC, OC/groups, KH, KW), or (IC, OC/groups, K) of one row.
+    """
+
+    weight: Ref
+    bias: Ref | None
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    output_padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    steps: tuple[Step, ...] = ()
+    clamp: tuple[float, float] = UNBOUNDED
+
+    before = ()  # as of Conv: never folded
 
 
 @dataclass(frozen=True)
@@ -202,8 +224,12 @@ class AvgPool:
 
 @dataclass(frozen=True)
 class Concat:
-    """The inputs one behind the other along their channels, then the ``clamp``."""
+    """The inputs one behind the other, then the ``clamp``.
 
+    axis: 1 joins channels, 2 the height, 3 the width.
+    """
+
+    axis: int = 1
     clamp: tuple[float, float] = UNBOUNDED
 
 
@@ -216,6 +242,21 @@ class Select:
     """
 
     channels: np.ndarray
+    clamp: tuple[float, float] = UNBOUNDED
+
+
+@dataclass(frozen=True, eq=False)
+class Gather:
+    """out[c, y, x] = in[channels[c], rows[y], columns[x]], then the ``clamp``.
+
+    channels, rows, columns: int arrays; where a number is -1 the pixel is ``fill``. Pads, crops,
+    steps and flips of maps.
+    """
+
+    channels: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    fill: float = 0.0
     clamp: tuple[float, float] = UNBOUNDED
 
 
@@ -282,8 +323,8 @@ class Opaque:
 
 
 FloatOp = (
-    Input | Conv | Linear | Affine | Sum | Clamp | MaxPool | AvgPool | Concat | Select | Unshuffle
-    | Leaky | Curve | Product | Reshape | Dropout | Host | Opaque
+    Input | Conv | ConvTranspose | Linear | Affine | Sum | Clamp | MaxPool | AvgPool | Concat
+    | Select | Gather | Unshuffle | Leaky | Curve | Product | Reshape | Dropout | Host | Opaque
 )
 
 

@@ -19,11 +19,13 @@ from ..graph import FixedPoint, Padding, QuantGraph, Tensor
 from . import floatgraph as fg
 from . import lower_moves as moves
 from . import lower_pointwise as pointwise
+from . import lower_transposed as transposed
 from .execute import layer_parameters, per_channel
 from .problems import Problems, Refusal
 from .quantize import clamp_limits
 from .settings import Settings
 from .weights import (
+    FIXED_BITS,
     Quantized,
     plan_sum,
     quantize_affine,
@@ -86,6 +88,7 @@ class _Lowering:
         handlers = {
             fg.Input: self._input,
             fg.Conv: self._conv,
+            fg.ConvTranspose: partial(transposed.lower, self),
             fg.Linear: self._linear,
             fg.Affine: self._affine,
             fg.Sum: self._sum,
@@ -95,6 +98,7 @@ class _Lowering:
             fg.Reshape: self._reshape,
             fg.Concat: partial(moves.concat, self),
             fg.Select: partial(moves.select, self),
+            fg.Gather: partial(moves.gather, self),
             fg.Unshuffle: partial(moves.unshuffle, self),
             fg.Leaky: partial(moves.leaky, self),
             fg.Curve: partial(pointwise.curve, self),
@@ -183,8 +187,9 @@ class _Lowering:
     def _conv(self, node: fg.Node) -> None:
         op, source = node.op, self._as_logical(node.inputs[0])
         weight, factor, bias = (p.numpy() for p in layer_parameters(self.root, op))
+        settings = replace(self.settings, wb=FIXED_BITS) if op.fixed else self.settings
         made = quantize_convolution(
-            weight, bias, source.type, self.types[node.name], op.clamp, self.settings, factor
+            weight, bias, source.type, self.types[node.name], op.clamp, settings, factor
         )
         self._tensor(node, node.shape, self.types[node.name])
         self._append_conv(
@@ -249,15 +254,18 @@ class _Lowering:
 
     def _coarser(self, source: Tensor, frac: int, node: fg.Node) -> Tensor:
         """``source`` with fewer fraction bits, for a sum with a much coarser operand."""
-        key = ("coarser", source.name, frac)
+        return self._retyped(source, replace(source.type, frac=frac), node, "_coarse")
+
+    def _retyped(self, source: Tensor, type: FixedPoint, node: fg.Node, suffix: str) -> Tensor:
+        """``source`` in another type, by an operation of its own."""
+        key = ("type", source.name, type)
         if key not in self.made:
-            type = replace(source.type, frac=frac)
             acc_frac, terms = plan_sum([source.type.frac], [1.0])
             made = quantize_sum(
                 acc_frac, terms, [source.type], source.shape[0], type, fg.UNBOUNDED,
                 self.settings.ib,
             )  # fmt: skip
-            name = self._extra_name(f"{source.name}_coarse")
+            name = self._extra_name(f"{source.name}{suffix}")
             self.quant.tensors[name] = Tensor(name, source.shape, type)
             self.quant.ops.append(
                 qg.Sum(

@@ -1,4 +1,4 @@
-"""Integers of what moves channels: cat, slices, shuffles, upsampling; and of Leaky ReLU.
+"""Integers of what moves channels and pixels: cat, slices, shuffles, pads; and of Leaky ReLU.
 
 Functions of the lowering in ``lower.py``, one per operation of the float graph.
 """
@@ -30,6 +30,9 @@ def quantize_copies(
 
 def concat(lowering: Any, node: fg.Node) -> None:
     """Features of maps of equal size are joined as maps: flatten needs no operation then."""
+    if node.op.axis > 1:
+        _join_pixels(lowering, node)
+        return
     sources = [lowering._stored(name) for name in node.inputs]
     if len(node.shape) != 1 or len({s.shape[1:] for s in sources}) > 1:
         sources = [lowering._as_logical(name) for name in node.inputs]
@@ -58,6 +61,50 @@ def _append(
         qg.Select(
             node.name, [s.name for s in sources], node.name, str(node.where),
             channels=channels.astype(np.int64), requant=requant,
+        )  # fmt: skip
+    )
+
+
+def gather(lowering: Any, node: fg.Node) -> None:
+    """Pixels in other places; the type stays, and must hold the value that is filled in."""
+    op, source = node.op, lowering._as_logical(node.inputs[0])
+    fill = int(np.floor(op.fill * 2.0**source.type.frac + 0.5))
+    if not source.type.lo <= fill <= source.type.hi:
+        lo, hi = (limit * 2.0**-source.type.frac for limit in (source.type.lo, source.type.hi))
+        raise Refusal(
+            f"a pad with {op.fill:g} of values that are stored in {lo:g} to {hi:g} is not "
+            f"supported",
+            "pad with a value in the range of the samples, 0 at best",
+        )
+    append_gather(
+        lowering, node, [source], (op.channels, op.rows, op.columns), fill=fill
+    )
+
+
+def _join_pixels(lowering: Any, node: fg.Node) -> None:
+    """Maps one below or beside the other, all in the type of the result."""
+    type = lowering.types[node.name]
+    sources = [lowering._as_logical(name) for name in node.inputs]
+    sources = [
+        s if s.type == type else lowering._retyped(s, type, node, "_joined") for s in sources
+    ]
+    numbers = tuple(np.arange(n) for n in node.shape)
+    append_gather(lowering, node, sources, numbers, axis=node.op.axis - 1)
+
+
+def append_gather(
+    lowering: Any, node: fg.Node, sources: list[Tensor], numbers: tuple, axis: int = 1,
+    fill: int = 0,
+) -> None:
+    """A Gather that makes the tensor of ``node``. numbers: of channels, rows and columns."""
+    channels, rows, columns = (np.asarray(n, np.int64) for n in numbers)
+    type = sources[0].type
+    lowering._tensor(node, (len(channels), len(rows), len(columns)), type)
+    lo, hi = clamp_limits(type, node.op.clamp)
+    lowering.quant.ops.append(
+        qg.Gather(
+            node.name, [s.name for s in sources], node.name, str(node.where), channels=channels,
+            rows=rows, columns=columns, axis=axis, fill=min(max(fill, lo), hi), lo=lo, hi=hi,
         )  # fmt: skip
     )
 

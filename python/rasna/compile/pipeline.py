@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..errors import CompileError
-from ..graph import QuantGraph
+from ..graph import FixedPoint, QuantGraph
 from ..structure import record_fields, record_kind
 from .calibrate import choose_types
 from .capture import capture, two_rows
@@ -35,10 +35,14 @@ SAME_OUTPUT, SAME_INTERMEDIATE = 1e-3, 1e-5
 
 @dataclass
 class Compiled:
-    """What the front end makes: the simplified float graph and its integer form."""
+    """What the front end makes: the simplified float graph and its integer form.
+
+    types: of every node's values; where one curve alone reads them, in front of its table.
+    """
 
     float_graph: FloatGraph
     quant_graph: QuantGraph
+    types: dict[str, FixedPoint]
 
 
 def quantize_model(
@@ -68,7 +72,7 @@ def quantize_model(
     largest = max(max_magnitude(type) * 2.0**-type.frac for type in types.values())
     check_same(model, plain, graph, samples, outputs, largest, until)
     quant = check_quant(lower(graph, plain, types, settings))
-    return Compiled(graph, quant)
+    return Compiled(graph, quant, types)
 
 
 def check_same(

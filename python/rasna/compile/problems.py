@@ -15,7 +15,6 @@ AT_INPUT = "apply it to the input in PyTorch and compile what follows"
 
 _NORM = "use nn.BatchNorm2d, whose running statistics are constants, and train it again"
 _DTYPE = "leave it out: the compiler chooses the types of all tensors"
-_PADDING = "use the padding argument of the convolution"
 _NUMBER = "keep the computation on tensors"
 
 # Remedies by lower-case name of a function, method or module. Other names: OUTSIDE.
@@ -27,7 +26,6 @@ _REMEDIES: dict[str, str] = {
     ),
     "select": "use x[:, 2] for channel 2 and so on",
     "unbind": "use x[:, 0], x[:, 1] and so on",
-    "roll": "use torch.cat([x[:, -1:], x[:, :-1]], 1) to roll the channels by 1",
     **dict.fromkeys(
         ("movedim", "moveaxis"),
         "only channels can be moved; give and take channel-last arrays with channel_last=True "
@@ -41,22 +39,7 @@ _REMEDIES: dict[str, str] = {
     "repeat_interleave": "use F.interpolate(x, scale_factor=2), which repeats pixels",
     **dict.fromkeys(("half", "double", "bfloat16"), _DTYPE),
     **dict.fromkeys(
-        ("convtranspose1d", "conv_transpose1d", "convtranspose2d", "conv_transpose2d"),
-        "use nn.Upsample(scale_factor=2) and a convolution in its place and train it again, or "
-        + OUTSIDE,
-    ),
-    **dict.fromkeys(("vstack", "dstack"), "join along the channels with torch.cat(…, 1)"),
-    "pad": f"{_PADDING} or pooling behind it",
-    "zeropad1d": f"{_PADDING} behind it",
-    "zeropad2d": f"{_PADDING} behind it",
-    **dict.fromkeys(
-        ("circularpad1d", "circularpad2d"),
-        f"{_PADDING} behind it, with padding_mode='circular'",
-    ),
-    **dict.fromkeys(
-        ("constantpad1d", "constantpad2d", "reflectionpad1d", "reflectionpad2d",
-         "replicationpad1d", "replicationpad2d"),
-        f"{_PADDING} behind it, which pads with zeros, and fine-tune",
+        ("vstack", "dstack"), "join along the channels with torch.cat(…, 1)",
     ),
     **dict.fromkeys(
         ("groupnorm", "layernorm", "instancenorm2d", "group_norm", "layer_norm",

@@ -25,6 +25,7 @@ from .quantize import (
 )
 from .settings import Settings
 
+FIXED_BITS = 8  # of weights that are not learned
 AFFINE_WEIGHT_LOG2 = 6  # a per-channel affine multiplies by +-64; the scale itself is in M
 MAX_COEFFICIENT = 1024
 MAX_FRAC_DIFFERENCE = 8  # of the operands of a sum

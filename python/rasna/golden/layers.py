@@ -15,6 +15,7 @@ from ..graph import (
     AvgPool,
     Conv,
     FixedPoint,
+    Gather,
     MaxPool,
     Product,
     QuantGraph,
@@ -261,6 +262,23 @@ def _select(op: Select, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarray:
     return x.reshape(num_out, height * rows, width * columns)
 
 
+def _gather(op: Gather, inputs: list[np.ndarray], tensor: Tensor) -> np.ndarray:
+    other = 3 - op.axis
+    if len({(len(x), x.shape[other]) for x in inputs}) != 1:
+        raise RasnaValueError(
+            f"{op.name}: inputs of the shapes {[x.shape for x in inputs]} cannot be joined "
+            f"along dimension {op.axis}"
+        )
+    x = np.concatenate(inputs, axis=op.axis)
+    numbers = [np.asarray(n) for n in (op.channels, op.rows, op.columns)]
+    for what, size, n in zip(("channels", "rows", "columns"), x.shape, numbers, strict=True):
+        if n.min() < -1 or n.max() >= size:
+            raise RasnaValueError(f"{op.name}: {what} {n.min()} to {n.max()} of {size}")
+    channel, row, column = (n < 0 for n in numbers)
+    blank = channel[:, None, None] | row[:, None] | column
+    return np.clip(np.where(blank, op.fill, x[np.ix_(*numbers)]), op.lo, op.hi)
+
+
 _COMPUTE: dict[type, Any] = {
     Conv: _conv,
     Sum: _sum,
@@ -268,4 +286,5 @@ _COMPUTE: dict[type, Any] = {
     MaxPool: _max_pool,
     AvgPool: _avg_pool,
     Select: _select,
+    Gather: _gather,
 }

@@ -23,7 +23,11 @@ __all__ = ["tune"]
 
 MAX_STARRED = 8  # inputs that are tried for a forward with *args
 
-_FUNCTIONS = (F.conv2d, torch.conv2d, F.conv1d, torch.conv1d, F.linear)
+_CONVOLUTIONS = (nn.Conv2d, nn.Conv1d, nn.ConvTranspose2d, nn.ConvTranspose1d)
+_FUNCTIONS = (
+    F.conv2d, torch.conv2d, F.conv1d, torch.conv1d, F.linear, F.conv_transpose2d,
+    torch.conv_transpose2d, F.conv_transpose1d, torch.conv_transpose1d,
+)  # fmt: skip
 
 
 def tune(
@@ -61,7 +65,7 @@ def tune(
         would wrap more than once the layer keeps its mode, with a warning.
     strategy : {"auto", "all"}
         "auto" leaves the first convolution, depthwise convolutions and linear layers dense;
-        "all" prunes every Conv2d, Conv1d and Linear.
+        "all" prunes every convolution, transposed ones included, and every Linear.
 
     Returns
     -------
@@ -98,13 +102,13 @@ def _layers(model: nn.Module) -> dict[str, nn.Module | None]:
     for node in _trace(model).graph.nodes:
         if node.op == "call_module":
             layer = model.get_submodule(node.target)
-            if isinstance(layer, (nn.Conv2d, nn.Conv1d, nn.Linear)):
+            if isinstance(layer, (*_CONVOLUTIONS, nn.Linear)):
                 found.setdefault(node.target, layer)
         elif node.op == "call_function" and node.target in _FUNCTIONS:
             found[node.name] = None
     if not found:
         raise TuneError(
-            f"tune: {type(model).__name__} has no Conv2d, Conv1d or Linear layer that its forward "
+            f"tune: {type(model).__name__} has no convolution or Linear layer that its forward "
             f"uses; there is nothing to prune or to quantise"
         )
     return found
@@ -148,7 +152,7 @@ def _layers_to_prune(layers: dict[str, nn.Module | None], settings: Settings) ->
     dense: list[nn.Module] = []
     first = True
     for layer in layers.values():
-        if isinstance(layer, (nn.Conv2d, nn.Conv1d)) and not first and not _is_depthwise(layer):
+        if isinstance(layer, _CONVOLUTIONS) and not first and not _is_depthwise(layer):
             chosen.append(layer)
         elif layer is not None:
             dense.append(layer)
@@ -163,5 +167,5 @@ def _layers_to_prune(layers: dict[str, nn.Module | None], settings: Settings) ->
     return chosen
 
 
-def _is_depthwise(layer: nn.Conv2d | nn.Conv1d) -> bool:
+def _is_depthwise(layer: Any) -> bool:
     return layer.groups > 1 and layer.groups == layer.in_channels

@@ -24,6 +24,7 @@ from ..graph import (
     AvgPool,
     Conv,
     FixedPoint,
+    Gather,
     MaxPool,
     Padding,
     Product,
@@ -179,6 +180,15 @@ def _select(op: Select, *xs: torch.Tensor) -> torch.Tensor:
     return picked.reshape(-1, oc, height * rows, width * columns)
 
 
+def _gather(op: Gather, *xs: torch.Tensor) -> torch.Tensor:
+    x = torch.cat(xs, op.axis + 1)
+    for axis, numbers in enumerate((op.channels, op.rows, op.columns), start=1):
+        n = torch.as_tensor(np.asarray(numbers, np.int64), device=x.device)
+        x = x.index_select(axis, n.clamp_min(0))
+        x = x.index_fill_(axis, (n < 0).nonzero().flatten(), op.fill)
+    return x.clamp_(op.lo, op.hi)
+
+
 _EVALUATE: dict[type, Callable[..., torch.Tensor]] = {
     Conv: _conv,
     Sum: _sum,
@@ -186,6 +196,7 @@ _EVALUATE: dict[type, Callable[..., torch.Tensor]] = {
     MaxPool: _max_pool,
     AvgPool: _avg_pool,
     Select: _select,
+    Gather: _gather,
 }
 
 

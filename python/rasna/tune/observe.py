@@ -16,6 +16,7 @@ from torch import nn
 from ..compile import floatgraph as fg
 from ..compile.calibrate import fronts, nonnegative_nodes, product_type, type_for
 from ..compile.quantize import choose_weight_scale, clamp_limits, weight_limit
+from ..compile.weights import FIXED_BITS
 from ..graph import FixedPoint
 from .settings import Settings
 
@@ -124,17 +125,18 @@ class Observers:
         The compiler's choice for the layer's own weight, without what follows it: of one
         weight, training and compiler make the same integers. Shape (OC, 1, …), float32.
         """
+        bits = FIXED_BITS if getattr(node.op, "fixed", False) else self.settings.wb
         scale = self._weight_scales.get(node.name)
         if scale is None or self._learning or scale.device != weight.device:
-            scale = self._weight_scale(weight)
+            scale = self._weight_scale(weight, bits)
             self._weight_scales[node.name] = scale
-        return scale, weight_limit(self.settings.wb)
+        return scale, weight_limit(bits)
 
-    def _weight_scale(self, weight: torch.Tensor) -> torch.Tensor:
-        scale = choose_weight_scale(weight, self.settings.wb)
+    def _weight_scale(self, weight: torch.Tensor, bits: int) -> torch.Tensor:
+        scale = choose_weight_scale(weight, bits)
         empty = ~weight.detach().flatten(1).any(1)
         if bool(empty.any()):  # zeros that may grow: the range of the others, or +-1
             known = scale[~empty]
-            others = known.min() if len(known) else scale.new_tensor(weight_limit(self.settings.wb))
+            others = known.min() if len(known) else scale.new_tensor(weight_limit(bits))
             scale = torch.where(empty, others, scale)
         return scale.view(-1, *[1] * (weight.dim() - 1))

@@ -48,8 +48,10 @@ def training_steps(root: nn.Module, steps: Sequence[fg.Step], y: torch.Tensor) -
     return y
 
 
-def _convolve(x: torch.Tensor, weight: torch.Tensor, bias, op: fg.Conv) -> torch.Tensor:
+def _convolve(x: torch.Tensor, weight: torch.Tensor, bias, op) -> torch.Tensor:
     """As execute.convolve, but faster to train."""
+    if isinstance(op, fg.ConvTranspose):
+        return execute.convolve(x, weight, bias, op)
     pad = op.padding
     if op.padding_mode == "circular":
         x, padding = circular_pad(x, (pad.left, pad.right, pad.top, pad.bottom)), (0, 0)
@@ -80,6 +82,7 @@ class TrainingGraph:
         functions: dict[type, Callable] = {
             fg.Input: self._input,
             fg.Conv: self._conv,
+            fg.ConvTranspose: self._conv,
             fg.Linear: self._conv,
             fg.Affine: self._affine,
             fg.Sum: self._sum,
@@ -132,7 +135,7 @@ class TrainingGraph:
         if layer is not None and (mask := mask_of(layer)) is not None:
             apply_mask(layer)
             if isinstance(op.weight, fg.Param):
-                keep = mask.on(weight.device).view(weight.shape)
+                keep = execute.in_rows(mask.on(weight.device), op)
         scale, limit = self.observers.weight(node, weight)
         weight = fake_quantize_weight(weight, scale, limit, keep)
         y = (
@@ -162,7 +165,7 @@ class TrainingGraph:
         return self._store(node, execute.average(x, node.op))
 
     def _concat(self, node: fg.Node, *xs: torch.Tensor) -> torch.Tensor:
-        return self._store(node, torch.cat(xs, 1))
+        return self._store(node, torch.cat(xs, node.op.axis))
 
     def _leaky(self, node: fg.Node, x: torch.Tensor) -> torch.Tensor:
         return self._store(node, execute.leaky(self.root, x, node.op))

@@ -8,11 +8,12 @@ import numpy as np
 
 from rasna import isa
 from rasna.errors import CompileError
-from rasna.graph import AnyOp, AvgPool, QuantGraph, Select, Sum
+from rasna.graph import AnyOp, AvgPool, Gather, Product, QuantGraph, Select, Sum
 from rasna.targets import Target
 
 from .average_lower import AverageLowering
 from .emitter import Emitter
+from .gather_lower import GatherLowering, smallest_words
 from .geometry import Geometry, Region, row_words
 from .join import Join, find_joins, view
 from .memory import FirstFit, OutOfMap, more_room
@@ -158,7 +159,7 @@ class Builder:
             readers = self._readers(name, join.number)
             outputs = any(p.tensor == name for p in self.graph.outputs)
             needed = readers or outputs or name in self.joined
-            if not needed or self.copies and self.could_stay(name, readers):
+            if not needed or self.copies and self._has_choice(name, join):
                 del self.joins[name]
                 continue
             self.joined.update(dict.fromkeys(join.parts, join))
@@ -177,7 +178,10 @@ class Builder:
 
     def has_choice(self) -> bool:
         """Whether some join could lie in the map memory, too."""
-        return any(self.could_stay(n, self._readers(n, j.number)) for n, j in self.joins.items())
+        return any(self._has_choice(name, join) for name, join in self.joins.items())
+
+    def _has_choice(self, name: str, join: Join) -> bool:
+        return not join.stacks_rows and self.could_stay(name, self._readers(name, join.number))
 
     def could_stay(self, name: str, readers: list[int]) -> bool:
         """Whether the map memory could hold a tensor for its next reader."""
@@ -205,10 +209,10 @@ class Builder:
         if name not in self.stored:
             live, join = self.live[name], self.joined.get(name)
             hosts = [h for h in live.hosts if h.segment == isa.Segment.OUTPUT]
-            count = self.graph.tensors[name].shape[0]
+            shape = self.graph.tensors[name].shape
             if join is not None:
                 first = join.parts[name]
-                hosts += [view(h, first, count) for h in self._join_hosts(join.op.output, number)]
+                hosts += [view(h, first, shape) for h in self._join_hosts(join.op.output, number)]
                 live.scratch = next((h for h in hosts if h.segment == isa.Segment.SCRATCH), None)
                 live.is_view = live.scratch is not None
             if name in self.joins and live.scratch is None:
@@ -225,7 +229,7 @@ class Builder:
             places = self._places(rest, None)
             limits = Limits(self.map.largest_gap(), self._geometry(places, rest.inputs[0]), False)
             places = {n: p if isinstance(p, Region) else self._source(n) for n, p in places.items()}
-            sink = Sink([view(h, first, len(rest.channels)) for h in hosts])
+            sink = Sink([view(h, first, (len(rest.channels), *h.shape[1:])) for h in hosts])
             self._run(rest, None, places, sink, limits, self.graph.tensors)
         written = len(op.channels) - sum(len(rest.channels) for _, rest in join.rest)
         return f"{written} of {len(op.channels)} channels in place"
@@ -322,9 +326,12 @@ class Builder:
             plan = plan_window(window, self.target, limits)
             WindowLowering(self.emitter, self.map, window, plan, places[first], sink).run()
             return plan.describe(window, self.target)
-        if isinstance(op, (Sum, Select)):
-            kind = SumLowering if isinstance(op, Sum) else SelectLowering
-            lowering = kind(self.emitter, self.map, op, tensors, places, sink, limits)
+        if isinstance(op, (Sum, Select, Gather)):
+            kinds = {
+                Sum: SumLowering, Product: SumLowering, Select: SelectLowering,
+                Gather: GatherLowering,
+            }  # fmt: skip
+            lowering = kinds[type(op)](self.emitter, self.map, op, tensors, places, sink, limits)
         else:
             lowering = AverageLowering(
                 self.emitter, self.map, op, tensors[first], tensors[op.output], places[first],
@@ -384,6 +391,9 @@ class Builder:
         gap = self.map.largest_gap()
         if window is None:
             shapes = [self.graph.tensors[n].shape for n in (*op.inputs, op.output)]
+            if isinstance(op, Gather):
+                needed = smallest_words(op, self.graph.tensors, writes_resident)
+                return 0 if gap >= needed else None
             rows = 1 if isinstance(op, Sum) else max(s[1] for s in shapes)
             if isinstance(op, Select):
                 loaded = [n for n in op.inputs if places[n] is None]
@@ -508,13 +518,13 @@ class Builder:
     def _split_candidates(self, op: AnyOp, readers: list[int]) -> list[Geometry]:
         """Split geometries for the result of ``op``: it is never stored, and nobody else reads it.
 
-        Average pooling and Select write words one by one, whose halves would not follow.
+        Average pooling, Select and Gather write words one by one, whose halves would not follow.
         """
         name = op.output
         is_output = any(p.tensor == name for p in self.graph.outputs)
         if name in self.plain or is_output or name in self.joined or name in self.joins:
             return []
-        if isinstance(op, (AvgPool, Select)):
+        if isinstance(op, (AvgPool, Select, Gather)):
             return []
         return split_geometries([self.windows[i] for i in readers], self.target)
 

@@ -2,7 +2,8 @@
 
 A Select that only places whole inputs one behind the other (cat) needs no instruction for an
 input whose type is that of the result: the operation before it writes to these channels. Here
-is which inputs these are; where the joined tensor lies is for the builder to say.
+is which inputs these are; where the joined tensor lies is for the builder to say. Channels of one
+row each that become the rows of a map lie in memory as that map does, and are written in place.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ class Join:
     rest: list[tuple[int, Select]] = field(default_factory=list)
 
     @property
+    def stacks_rows(self) -> bool:
+        """Whether the input is the result, in another shape."""
+        return self.op.channels.shape[1] > 1
+
+    @property
     def copied(self) -> set[str]:
         """Inputs of which some channels are copied."""
         return {name for _, op in self.rest for name in op.inputs}
@@ -44,9 +50,17 @@ def find_joins(graph: QuantGraph) -> dict[str, Join]:
     joins: dict[str, Join] = {}
     taken: set[str] = set()
     for number, op in enumerate(graph.ops):
-        if not isinstance(op, Select) or op.channels.shape[1:] != (1, 1):
+        if not isinstance(op, Select):
             continue
         join = Join(number, op)
+        if stacks_rows(graph, op):
+            name = op.inputs[0]
+            if name in made and name not in taken and _same(graph, op, 0):
+                taken.add(name)
+                joins[op.output] = replace(join, parts={name: 0})
+            continue
+        if op.channels.shape[1:] != (1, 1):
+            continue
         placed = np.zeros(len(op.channels), bool)
         at = 0
         for k, name in enumerate(op.inputs):
@@ -65,11 +79,19 @@ def find_joins(graph: QuantGraph) -> dict[str, Join]:
     return joins
 
 
-def view(host: HostTensor, first: int, count: int) -> HostTensor:
-    """Some channels of a tensor in host memory."""
-    return HostTensor(
-        host.segment, host.addr + first * host.channel_words, (count, *host.shape[1:])
+def stacks_rows(graph: QuantGraph, op: Select) -> bool:
+    """Whether all channels of one input, of one row each, become rows in their order."""
+    count, height, _ = graph.tensors[op.inputs[0]].shape
+    rows, columns = op.channels.shape[1:]
+    return (
+        (height, columns) == (1, 1) and rows > 1 and len(op.inputs) == 1
+        and np.array_equal(op.channels.ravel(), np.arange(count))
     )
+
+
+def view(host: HostTensor, first: int, shape: tuple[int, int, int]) -> HostTensor:
+    """A tensor of this shape that lies in another one in host memory, from channel ``first`` on."""
+    return HostTensor(host.segment, host.addr + first * host.channel_words, shape)
 
 
 def _place(channels: np.ndarray, first: int, count: int) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rasna.graph import AnyOp, AvgPool, Conv, MaxPool, Select, Sum, Tensor
+from rasna.graph import AnyOp, AvgPool, Conv, Gather, MaxPool, Select, Sum, Tensor
 from rasna.targets import Target
 
 from .geometry import Geometry, Region, ceil_div, plain_slot
@@ -50,6 +50,8 @@ def can_read(op: AnyOp, window: Window | None, g: Geometry, tensor: Tensor, out:
         return False
     if isinstance(op, AvgPool):
         return g.stripes == 1
+    if isinstance(op, Gather):
+        return False  # its rows are taken apart on the way from host memory
     if isinstance(op, Select):
         return True
     return tensor.shape == out.shape
@@ -66,6 +68,8 @@ def wanted_geometries(
     """
     if isinstance(op, Sum):
         return others[:1] or [sum_geometry(tensor.shape, target)]
+    if isinstance(op, Gather):
+        return []
     if isinstance(op, Select):
         return [sum_geometry(tensor.shape, target)]
     if isinstance(op, AvgPool):

@@ -216,7 +216,7 @@ class SourceLoader:
         """
         g, slot = region.geometry, region.geometry.slot
         if slot.lead_words:
-            self._fill(g, region.base - slot.lead_words, slot.lead_words, 1, 0)
+            self.fill(g, region.base - slot.lead_words, slot.lead_words, 1, 0)
         row_words = region.base + np.arange(region.num_channels)[:, None] * g.channel_words
         row_words = row_words + np.arange(slot.num_words)
         outside = []
@@ -226,14 +226,14 @@ class SourceLoader:
                 outside.append(local)
         for first, count in runs(outside):
             if count == g.local_rows:
-                self._fill(g, region.base, region.num_channels * g.channel_words, 1, 0)
+                self.fill(g, region.base, region.num_channels * g.channel_words, 1, 0)
                 return
             start = region.base + first * slot.num_words
             n = count * slot.num_words
-            self._fill(g, start, n, region.num_channels, g.channel_words)
+            self.fill(g, start, n, region.num_channels, g.channel_words)
         for first, count in slot.gaps:
             blocks = region.num_channels * g.local_rows
-            self._fill(g, region.base + first, count, blocks, slot.num_words)
+            self.fill(g, region.base + first, count, blocks, slot.num_words)
 
     @staticmethod
     def _outside_rows(g: Geometry, rows: RowWindow) -> list[tuple[int, list[int]]]:
@@ -247,7 +247,8 @@ class SourceLoader:
                 outside.append((local, stripes))
         return outside
 
-    def _fill(self, g: Geometry, base: int, words: int, blocks: int, step: int) -> None:
+    def fill(self, g: Geometry, base: int, words: int, blocks: int, step: int) -> None:
+        """FILL ``blocks`` blocks of ``words`` words, unless they hold the byte already."""
         at = (base + np.arange(blocks)[:, None] * step + np.arange(words)).reshape(-1)
         if self.emitter.contents.holds(g.fill & 0xFF, g.stripes_log2, at):
             return
@@ -260,4 +261,3 @@ class SourceLoader:
             num_blocks=blocks,
             block_step=step,
         )
-

@@ -15,10 +15,12 @@ from . import (  # noqa: F401
     elementwise,
     heads,
     joining,
+    pixels,
     pooling,
     reduction,
     resampling,
     shape,
+    transposed,
 )
 from .registry import BATCH, TAKES_CONSTANTS, Record, Value, find_handler
 

@@ -1,9 +1,8 @@
-"""Slices, chunks, shuffles and permutations of channels: the same numbers in other channels."""
+"""Slices, chunks, flips; shuffles and permutations of channels: the same numbers elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from torch import nn
 
 from .. import floatgraph as fg
 from ..problems import Refusal
+from .pixels import check_rank, dimension_of, gather
 from .registry import Value, describe, host_step, register, register_module
 from .rows import as_row, as_sequence
 
@@ -58,56 +58,56 @@ def expand(ctx, input, *sizes):
     return broadcast(ctx, input, shape, "")
 
 
-def check_dimension(input: Value, dim: Any, what: str) -> None:
-    """Refuse everything but the channels."""
-    along = int(dim) % (len(input.shape) + 1)
-    if along != 1:
-        raise Refusal(
-            f"{what} of {describe(input.shape)} along dimension {along} is not supported",
-            "only the channels, dimension 1, can be taken apart",
-        )
+def pick_along(ctx, input: Value, dimension: int, numbers: Sequence[int] | np.ndarray) -> Value:
+    """These entries of a dimension behind the batch: channels, rows, columns or steps."""
+    if dimension == 0:
+        return pick(ctx, input, numbers)
+    check_rank(input, "a part")
+    return gather(ctx, input, {dimension: np.array(numbers, np.int64).reshape(-1)})
 
 
 @register(
     [torch.chunk, torch.split, torch.tensor_split], ["chunk", "split", "tensor_split"]
 )
 def chunk(ctx, input, *args, dim=0, **kwargs):
-    """chunk, split and tensor_split along the channels; the sizes are those that PyTorch gave."""
-    check_dimension(input, args[1] if len(args) > 1 else dim, "chunk or split")
+    """chunk, split and tensor_split; the sizes are those that PyTorch gave."""
+    along = dimension_of(input, args[1] if len(args) > 1 else dim, "chunk or split")
     parts, first = [], 0
     for real in ctx.real:
-        parts.append(pick(ctx, input, np.arange(first, first + real.shape[1])))
-        first += real.shape[1]
+        limit = first + real.shape[along + 1]
+        parts.append(pick_along(ctx, input, along, np.arange(first, limit)))
+        first = limit
     return tuple(parts)
 
 
 @register([torch.narrow], ["narrow"])
 def narrow(ctx, input, dim, start, length):
-    """torch.narrow along the channels."""
-    check_dimension(input, dim, "narrow")
-    first = int(start) % input.shape[0]
-    return pick(ctx, input, np.arange(first, first + int(length)))
+    """torch.narrow with constant numbers."""
+    along = dimension_of(input, dim, "narrow")
+    first = int(start) % input.shape[along]
+    return pick_along(ctx, input, along, np.arange(first, first + int(length)))
 
 
 @register([torch.index_select], ["index_select"])
 def index_select(ctx, input, dim, index):
-    """torch.index_select along the channels with constant numbers."""
-    check_dimension(input, dim, "index_select")
+    """torch.index_select with constant numbers."""
+    along = dimension_of(input, dim, "index_select")
     if isinstance(index, Value):
         raise Refusal(
             "index_select with a computed index is not supported",
             "use a constant tensor, as a buffer of the module",
         )
-    return pick(ctx, input, ctx.tensor(index).numpy() % input.shape[0])
+    return pick_along(ctx, input, along, ctx.tensor(index).numpy() % input.shape[along])
 
 
 @register([torch.flip], ["flip"])
 def flip(ctx, input, *dims, **kwargs):
-    """torch.flip of the channels, as from BGR to RGB."""
+    """torch.flip of channels, as from BGR to RGB, of rows and of columns."""
     given = dims or (kwargs["dims"],)
     for dim in given[0] if isinstance(given[0], (tuple, list)) else given:
-        check_dimension(input, dim, "flip")
-    return pick(ctx, input, np.arange(input.shape[0])[::-1])
+        along = dimension_of(input, dim, "flip")
+        input = pick_along(ctx, input, along, np.arange(input.shape[along])[::-1])
+    return input
 
 
 @register([torch.channel_shuffle, torch.native_channel_shuffle])

@@ -10,6 +10,7 @@ from torch import nn
 from ...graph import Padding
 from .. import floatgraph as fg
 from ..problems import Refusal
+from .pixels import pad_around
 from .registry import Value, describe, pair, register, register_module, single
 from .rows import as_row, as_sequence
 
@@ -44,13 +45,12 @@ def _convolution(
     """A convolution of a map; of a sequence as one row, whose arguments come in pairs too."""
     _constant("a convolution", weight)
     _constant("a convolution", bias)
-    if padding_mode not in ("zeros", "circular"):
-        raise Refusal(
-            f"padding_mode={padding_mode!r} is not supported", "use 'zeros' or 'circular'"
-        )
     shape = ctx.tensor(weight).shape
     kernel = (1, shape[2]) if len(shape) == 3 else (shape[2], shape[3])
     pad = _padding(padding, kernel, dilation)
+    if padding_mode in ("reflect", "replicate"):
+        edges = (pad.top, pad.bottom, pad.left, pad.right)
+        input, pad, padding_mode = pad_around(ctx, input, edges, padding_mode), Padding(), "zeros"
     height = _output(input.shape[1], pad.top + pad.bottom, kernel[0], stride[0], dilation[0])
     width = _output(input.shape[2], pad.left + pad.right, kernel[1], stride[1], dilation[1])
     op = fg.Conv(weight, bias, stride, dilation, groups, pad, padding_mode)

@@ -19,17 +19,10 @@ from .registry import Value, host_step, register, register_module
 
 
 def add_curve(ctx, input: Value, name: str, *args: Any) -> Value:
-    """Append a curve; args: the constants of its step. Behind a host step it is one, too."""
-    if ctx.is_host(input):
-        return host_step(ctx, input, name) if name in HOST and not args else _refuse(name)
+    """Append a curve, behind a host step another of the kind; args: the constants of its step."""
+    if ctx.is_host(input) and name in HOST and not args:
+        return host_step(ctx, input, name)
     return ctx.add(fg.Curve((Step(name, args),)), [input], input.shape)
-
-
-def _refuse(name: str) -> Value:
-    raise Refusal(
-        f"{name} behind a step of the host is not supported",
-        "end the compiled model in front of it and apply it in NumPy",
-    )
 
 
 def _register(name: str, functions: Iterable[Callable], *modules: type) -> None:
@@ -71,7 +64,7 @@ for _name in (
 ):  # fmt: skip
     _register(_name, _torch(_name, f"{_name}_", *_ALIASES.get(_name, ())), *_MODULES.get(_name, ()))
 for _name, _aliases in _ALIASES.items():
-    for _alias in _aliases:
+    for _alias in (spelling for alias in _aliases for spelling in (alias, f"{alias}_")):
         if hasattr(torch.Tensor, _alias):
             register([], [_alias])(
                 lambda ctx, input, *, out=None, _known=_name: add_curve(ctx, input, _known)
@@ -182,6 +175,8 @@ def power(ctx, input, exponent, *, out=None):
             "a power with a computed exponent is not supported",
             f"use a constant exponent, or {OUTSIDE}",
         )
+    if ctx.real.dtype == torch.float64:
+        raise Refusal("a power in float64 is not supported", "use x ** number, in float32")
     if isinstance(input, Value):
         return add_curve(ctx, input, "pow", ctx.number(exponent))
     base = ctx.number(input)

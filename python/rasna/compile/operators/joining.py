@@ -1,4 +1,4 @@
-"""cat, concat, concatenate, hstack: tensors one behind the other along their channels."""
+"""cat, concat, concatenate, hstack, vstack: tensors one behind the other."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from .. import floatgraph as fg
 from ..problems import Refusal
 from .channels import pick
 from .registry import Value, describe, register
-
-_AXES = {0: "the batch", 2: "the height", 3: "the width"}
+from .rows import as_row, as_sequence
 
 
 @register([torch.cat, torch.concat, torch.concatenate], constants=True)
 def cat(ctx, tensors, dim: Any = 0, *, axis: Any = None):
-    """torch.cat along dimension 1: channels of maps or sequences, features of vectors."""
+    """torch.cat along the channels, the height, the width or the length."""
     items = list(tensors)
     if not all(isinstance(item, Value) for item in items):
         raise Refusal(
@@ -26,17 +25,28 @@ def cat(ctx, tensors, dim: Any = 0, *, axis: Any = None):
         )
     rank = len(items[0].shape) + 1
     along = (dim if axis is None else axis) % rank
-    if along != 1 or rank > 4:
-        name = "the length" if rank == 3 and along == 2 else _AXES.get(along, "others")
+    if along == 0 or rank > 4:
         shapes = ", ".join(describe(item.shape) for item in items)
+        what = f"dimension {along}" + (" (the batch)" if along == 0 else "")
         raise Refusal(
-            f"cat of {shapes} along dimension {along} ({name}) is not supported",
-            "join along the channels, dimension 1",
+            f"cat of {shapes} along {what} is not supported",
+            "join maps, sequences or vectors along a dimension behind the batch",
         )
     if len(items) == 1:
         return items[0]
-    count = sum(item.shape[0] for item in items)
-    return ctx.add(fg.Concat(), items, (count, *items[0].shape[1:]))
+    if along == 1:
+        count = sum(item.shape[0] for item in items)
+        return ctx.add(fg.Concat(), items, (count, *items[0].shape[1:]))
+    return _join_pixels(ctx, items, along)
+
+
+def _join_pixels(ctx, items: list[Value], along: int) -> Value:
+    """Maps one below or beside the other; sequences one behind the other as rows."""
+    if len(items[0].shape) == 2:
+        return as_sequence(ctx, _join_pixels(ctx, [as_row(ctx, i) for i in items], 3))
+    shape = list(items[0].shape)
+    shape[along - 1] = sum(item.shape[along - 1] for item in items)
+    return ctx.add(fg.Concat(along), items, shape)
 
 
 @register([torch.hstack], constants=True)

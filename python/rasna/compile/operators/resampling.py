@@ -1,4 +1,4 @@
-"""Nearest upsampling, pixel shuffle and pixel unshuffle: pixels in other places."""
+"""Nearest and linear interpolation, pixel shuffle and pixel unshuffle."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from torch import nn
 
 from .. import floatgraph as fg
 from ..problems import Refusal
+from .interpolation import linear
+from .pixels import gather
 from .registry import Value, describe, register, register_module
 from .rows import as_row, as_sequence
 
@@ -20,27 +22,33 @@ def interpolate(
     ctx, input, size=None, scale_factor=None, mode="nearest", align_corners=None,
     recompute_scale_factor=None, antialias=False,
 ):  # fmt: skip
-    """F.interpolate to a multiple of the size, or to a part that divides it; nearest pixels."""
-    if mode not in ("nearest", "nearest-exact"):
+    """F.interpolate to any size: nearest pixels, or linear between them."""
+    modes = ("nearest", "nearest-exact", "linear", "bilinear")
+    if mode not in modes or antialias:
+        smooth = " and antialias=True" if antialias else ""
         raise Refusal(
-            f"interpolation with mode={mode!r} is not supported, because it mixes pixels",
-            "use mode='nearest' with an integer scale_factor, and a convolution behind it",
+            f"interpolation with mode={mode!r}{smooth} is not supported",
+            f"use mode={modes[3]!r} without antialias, or mode={modes[0]!r} and a convolution "
+            f"behind it",
         )
     if len(input.shape) not in (2, 3):
         raise Refusal(
             f"interpolation of {describe(input.shape)} is not supported",
             "give it (batch, channels, height, width) or (batch, channels, length)",
         )
+    if mode.endswith("linear"):
+        given = dict(
+            size=size, scale_factor=scale_factor, align_corners=align_corners,
+            recompute_scale_factor=recompute_scale_factor,
+        )  # fmt: skip
+        return linear(ctx, input, given)
     before, after = input.shape[1:], tuple(ctx.real.shape[2:])
     ramp = torch.arange(float(math.prod(before))).reshape(1, 1, *before)
     picked = F.interpolate(
         ramp, size, scale_factor, mode, recompute_scale_factor=recompute_scale_factor
     )
     if not _repeats(before, after, picked):
-        raise Refusal(
-            f"interpolation from {before} to {after} is not supported",
-            "use an integer scale_factor, or a size that is a multiple of the input's",
-        )
+        return _picked(ctx, input, picked[0, 0].long())
     if len(before) == 1:
         return as_sequence(ctx, _nearest(ctx, as_row(ctx, input), (1, *after)))
     return _nearest(ctx, input, after)
@@ -59,6 +67,15 @@ def _repeats(before, after, picked: torch.Tensor) -> bool:
     return torch.equal(picked.reshape(after), wanted.to(picked.dtype))
 
 
+def _picked(ctx, input: Value, pixels: torch.Tensor) -> Value:
+    """Any rows and columns. pixels: numbers of the pixels, as PyTorch picks them."""
+    width = input.shape[-1]
+    numbers = {len(input.shape) - 1: (pixels.reshape(-1, pixels.shape[-1])[0] % width).numpy()}
+    if pixels.dim() == 2:
+        numbers[1] = (pixels[:, 0] // width).numpy()
+    return gather(ctx, input, numbers)
+
+
 def _nearest(ctx, input: Value, size: tuple[int, int]) -> Value:
     """Every n-th pixel as max pooling of single pixels, then the repetition of pixels."""
     channels, before = input.shape[0], input.shape[1:]
@@ -74,11 +91,11 @@ def _nearest(ctx, input: Value, size: tuple[int, int]) -> Value:
     return ctx.add(fg.Select(numbers), [input], (channels, *size))
 
 
-@register_module(nn.Upsample, nn.UpsamplingNearest2d)
+@register_module(nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d)
 def upsample_module(ctx, module, path, input):
-    """nn.Upsample and nn.UpsamplingNearest2d."""
+    """nn.Upsample, nn.UpsamplingNearest2d and nn.UpsamplingBilinear2d."""
     return interpolate(
-        ctx, input, module.size, module.scale_factor, module.mode,
+        ctx, input, module.size, module.scale_factor, module.mode, module.align_corners,
         recompute_scale_factor=module.recompute_scale_factor,
     )  # fmt: skip
 

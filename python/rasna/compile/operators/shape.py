@@ -11,7 +11,7 @@ from torch import nn
 
 from .. import floatgraph as fg
 from ..problems import Refusal
-from .channels import pick
+from .channels import pick_along
 from .registry import BATCH, Value, describe, host_step, register, register_module
 
 _FLATTEN = "use torch.flatten(x, 1)"
@@ -81,7 +81,7 @@ def unflatten_module(ctx, module, path, input):
 
 @register([operator.getitem])
 def getitem(ctx, input, index):
-    """x.shape[1], x.size()[2:], x[:, :, None, None] and x[:, some channels]."""
+    """x.shape[1], x.size()[2:], x[:, :, None, None], x[:, some channels] and x[:, :, ::2, 1:]."""
     if isinstance(input, (tuple, list)):
         return input[index]
     items = list(index) if isinstance(index, tuple) else [index]
@@ -90,16 +90,28 @@ def getitem(ctx, input, index):
         given = sum(i is not None for i in items) - 1
         items[at : at + 1] = [slice(None)] * (len(input.shape) + 1 - given)
     wanted = [i for i in items if i is not None]
-    for dim, item in enumerate(wanted):
-        size = ctx.batch if dim == 0 else input.shape[dim - 1]
-        if dim != 1 and not _is_all(item, size):
-            raise Refusal(
-                f"indexing dimension {dim} of {describe(input.shape)} is not supported",
-                "only channels, dimension 1, can be picked; compute all of it",
-            )
-    if len(wanted) > 1 and not _is_all(wanted[1], input.shape[0]):
-        input = pick(ctx, input, _numbers(ctx, wanted[1], input.shape[0]))
+    if wanted and not _is_all(wanted[0], ctx.batch):
+        raise Refusal(
+            f"indexing dimension 0 of {describe(input.shape)} is not supported",
+            "the batch stays as it is; compute all of it",
+        )
+    _check_lists(ctx, wanted)
+    for along, item in enumerate(wanted[1:]):
+        size = input.shape[along]
+        if not _is_all(item, size):
+            input = pick_along(ctx, input, along, _numbers(ctx, item, size, along))
     return _reshape(ctx, input, "indexing")
+
+
+def _check_lists(ctx, wanted: list) -> None:
+    """Refuse what is no product of dimensions: lists that PyTorch pairs with each other."""
+    lists = [i for i in wanted[1:] if not isinstance(i, (slice, int))]
+    numbers = [i for i in wanted[1:] if isinstance(i, int)]
+    if len(lists) > 1 or (lists and numbers):
+        raise Refusal(
+            "indexing with lists or numbers in two dimensions beside each other is not supported",
+            "index them one after another, as x[:, numbers][:, :, 0]",
+        )
 
 
 def _is_all(item: Any, size: int) -> bool:
@@ -112,8 +124,8 @@ def _is_all(item: Any, size: int) -> bool:
     return range(size)[item] == range(size)
 
 
-def _numbers(ctx, item: Any, count: int) -> np.ndarray:
-    """The channels that an index means: a slice, a number, a list or a constant tensor."""
+def _numbers(ctx, item: Any, count: int, along: int) -> np.ndarray:
+    """The entries of a dimension that an index means: slice, number, list, constant tensor."""
     if isinstance(item, (fg.Param, fg.Const, fg.Derived)):
         item = ctx.tensor(item).numpy()
     if isinstance(item, slice):
@@ -126,7 +138,8 @@ def _numbers(ctx, item: Any, count: int) -> np.ndarray:
             return found
     what = "a computed tensor" if isinstance(item, Value) else item
     raise Refusal(
-        f"indexing channels with {what} is not supported", "use a constant slice, number or list"
+        f"indexing {'pixels' if along else 'channels'} with {what} is not supported",
+        "use a constant slice, number or list",
     )
 
 

@@ -10,9 +10,11 @@ from .dead_code import remove_dead_code
 from .dropout import drop_dropout
 from .fold_affine import fold_affine
 from .fold_clamp import fold_clamp
+from .fold_gather import fold_gather
 from .fuse_curves import fuse_curves
 from .hoist_clamp import hoist_clamp
 from .merge_affine import merge_affine
+from .merge_gather import merge_gather
 from .merge_reshape import merge_reshape
 from .sink_reshape import sink_reshape
 
@@ -26,8 +28,10 @@ PASSES: tuple[Pass, ...] = (
     merge_reshape,
     merge_affine,
     fuse_curves,
+    merge_gather,
     hoist_clamp,
     fold_clamp,
+    fold_gather,
     fold_affine,
 )
 
@@ -45,6 +49,7 @@ def simplify(graph: FloatGraph, passes: Sequence[Pass] = PASSES) -> FloatGraph:
 
 
 __all__ = [
-    "PASSES", "Pass", "check", "drop_dropout", "fold_affine", "fold_clamp", "fuse_curves",
-    "hoist_clamp", "merge_affine", "merge_reshape", "remove_dead_code", "simplify", "sink_reshape",
+    "PASSES", "Pass", "check", "drop_dropout", "fold_affine", "fold_clamp", "fold_gather",
+    "fuse_curves", "hoist_clamp", "merge_affine", "merge_gather", "merge_reshape",
+    "remove_dead_code", "simplify", "sink_reshape",
 ]  # fmt: skip

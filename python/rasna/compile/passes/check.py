@@ -56,14 +56,23 @@ def _complaint(graph: fg.FloatGraph, name: str, node: fg.Node, seen: set[str]) -
 def _shape_complaint(node: fg.Node, inputs: list[tuple[int, ...]]) -> str:
     op, shape = node.op, node.shape
     if isinstance(op, fg.Concat):
-        sizes = {i[1:] for i in inputs}
-        if sizes != {shape[1:]} or shape[0] != sum(i[0] for i in inputs):
+        at = op.axis - 1
+        sizes = {(*i[:at], *i[at + 1 :]) for i in inputs}
+        joined = sum(i[at] for i in inputs)
+        if sizes != {(*shape[:at], *shape[at + 1 :])} or shape[at] != joined:
             return f"joins the shapes {inputs} to {shape}"
     if isinstance(op, fg.Select):
         count, rows, columns = op.channels.shape
         spatial = (1, 1)[: 3 - len(shape)] + inputs[0][1:]
         wanted = tuple(n * f for n, f in zip(spatial, (rows, columns), strict=True))
         if shape[0] != count or (1, 1)[: 3 - len(shape)] + shape[1:] != wanted:
+            return f"turns the shape {inputs[0]} into {shape}"
+    if isinstance(op, fg.Gather):
+        numbers = (op.channels, op.rows, op.columns)
+        inside = len(inputs[0]) == 3 and all(
+            n.min() >= -1 and n.max() < size for n, size in zip(numbers, inputs[0], strict=True)
+        )
+        if not inside or shape != tuple(len(n) for n in numbers):
             return f"turns the shape {inputs[0]} into {shape}"
     if isinstance(op, (fg.Affine, fg.Clamp, fg.Curve, fg.Dropout, fg.Leaky)) and shape != inputs[0]:
         return f"turns the shape {inputs[0]} into {shape}"
@@ -74,7 +83,7 @@ def _shape_complaint(node: fg.Node, inputs: list[tuple[int, ...]]) -> str:
         bad = [i for i in inputs if i not in (shape, single)]
         if bad:
             return f"combines the shape {bad[0]} to {shape}"
-    if isinstance(op, (fg.Conv, fg.MaxPool, fg.AvgPool, fg.Unshuffle)):
+    if isinstance(op, (fg.Conv, fg.ConvTranspose, fg.MaxPool, fg.AvgPool, fg.Unshuffle)):
         if len(inputs[0]) != 3 or len(shape) != 3:
             return f"turns the shape {inputs[0]} into {shape}"
     if isinstance(op, fg.Linear) and (len(inputs[0]) != 1 or len(shape) != 1):

@@ -3,10 +3,10 @@
 relu(max_pool(conv(x))) equals max_pool(relu(conv(x))), and in the second form the stored
 result of the convolution is unsigned: one bit more for the same range.
 
-Matches: a Clamp behind a chain of MaxPool, Select, Unshuffle and Reshape nodes without other
-readers, in front of which is a Conv, Linear, Affine, Sum, AvgPool, Concat, Leaky, Curve or
-Product without other readers. Does: puts the Clamp right behind the latter. A chain that starts
-at an input or at a value with several readers stays as it is.
+Matches: a Clamp behind a chain of MaxPool, Select, Gather, Unshuffle and Reshape nodes without
+other readers, in front of which is an operation with limits of its own (``_ABSORB``) without other
+readers. Does: puts the Clamp right behind the latter. A chain that starts at an input or at a
+value with several readers stays as it is, and so does a Clamp that changes what a Gather fills in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from ..floatgraph import (
     Clamp,
     Concat,
     Conv,
+    ConvTranspose,
     Curve,
     FloatGraph,
+    Gather,
     Leaky,
     Linear,
     MaxPool,
@@ -31,7 +33,9 @@ from ..floatgraph import (
     Unshuffle,
 )
 
-_ABSORB = (Conv, Linear, Affine, Sum, AvgPool, Concat, Leaky, Curve, Product)
+_ABSORB = (
+    Conv, ConvTranspose, Linear, Affine, Sum, AvgPool, Concat, Leaky, Curve, Product,
+)  # fmt: skip
 
 
 def hoist_clamp(graph: FloatGraph) -> None:
@@ -50,13 +54,19 @@ def _producer(graph: FloatGraph, clamp: Node) -> Node | None:
     while graph.only_user(current.name, users) is not None:
         if isinstance(current.op, _ABSORB):
             return current
-        moves = isinstance(current.op, Reshape) or (
-            isinstance(current.op, (MaxPool, Select, Unshuffle)) and current.op.clamp == UNBOUNDED
-        )
-        if not moves:
+        if not _moves(current.op, clamp.op):
             return None
         current = graph.nodes[current.inputs[0]]
     return None
+
+
+def _moves(op, clamp: Clamp) -> bool:
+    """Whether ``clamp`` may stand in front of ``op`` as well as behind it."""
+    if isinstance(op, Reshape):
+        return True
+    if isinstance(op, Gather) and not clamp.clamp[0] <= op.fill <= clamp.clamp[1]:
+        return False
+    return isinstance(op, (MaxPool, Select, Gather, Unshuffle)) and op.clamp == UNBOUNDED
 
 
 def _move(graph: FloatGraph, clamp: Node, producer: Node) -> None:

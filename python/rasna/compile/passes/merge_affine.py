@@ -1,7 +1,7 @@
 """BatchNorm and other per-channel arithmetic go into the layer in front of them.
 
-Matches: an Affine whose input is a Conv, Linear or Affine without a clamp, which has no
-other reader and is no output. Does: appends the steps to that layer (``execute.py`` folds
+Matches: an Affine whose input is a Conv, ConvTranspose, Linear or Affine without a clamp, which
+has no other reader and is no output. Does: appends the steps to that layer (``execute.py`` folds
 them into its weights) and removes the Affine. A BatchNorm behind a ReLU, or behind a layer
 with a second reader, stays: it becomes a 1x1 depthwise convolution.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..floatgraph import UNBOUNDED, Affine, Conv, FloatGraph, Linear
+from ..floatgraph import UNBOUNDED, Affine, Conv, ConvTranspose, FloatGraph, Linear
 
 
 def merge_affine(graph: FloatGraph) -> None:
@@ -19,7 +19,7 @@ def merge_affine(graph: FloatGraph) -> None:
         if not isinstance(node.op, Affine):
             continue
         producer = graph.nodes[node.inputs[0]]
-        mergeable = isinstance(producer.op, (Conv, Linear, Affine))
+        mergeable = isinstance(producer.op, (Conv, ConvTranspose, Linear, Affine))
         if not mergeable or producer.op.clamp != UNBOUNDED:
             continue
         if graph.only_user(producer.name, graph.users()) is None:
