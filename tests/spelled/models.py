@@ -430,22 +430,20 @@ class _Writer:
         shape = self.shapes[x]
         if self.chance(0.4):
             return self.head(x)
-        spelled = [
-            f"{self.attr('nn.SiLU()', 'act')}({x})", f"F.gelu({x})", f"{x} * {x}", f"{x} ** 2",
-            f"F.elu({x})", f"1 / ({x}.abs() + 1)", f"{x}.flip(0)",
-            f"torch.where({x} > 0, {x}, -{x})",
-        ]  # fmt: skip
+        spelled = [f"{x}.cumsum(1)", f"{x}.flip(0)", f"torch.where({x} > 0, {x}, -{x})"]
         if len(shape) == 3:
             norm = self.attr(f"nn.GroupNorm(1, {shape[0]})", "norm")
             spelled += [f"{norm}({x})"]
         return self.emit(self.rng.choice(spelled), [x], shape, NO, tag="refused")
 
     def head(self, x: str) -> str:
-        """What the host computes: supported where nothing else reads it."""
+        """Curves, and what the host computes: that is supported where nothing else reads it."""
         text = self.choice(
             f"torch.sigmoid({x})", f"{x}.sigmoid()", f"F.softmax({x}, 1)", f"torch.exp({x})",
             f"{self.attr('nn.Softmax(1)', 'act')}({x})", f"{x}.abs()", f"torch.tanh({x})",
             f"F.log_softmax({x}, -1)", f"F.softplus({x})", f"1 - torch.sigmoid({x}) / 2",
+            f"{self.attr('nn.SiLU()', 'act')}({x})", f"F.gelu({x})", f"{x} * {x}", f"{x} ** 2",
+            f"F.elu({x})", f"1 / ({x}.abs() + 1)",
         )  # fmt: skip
         kind = text.replace("self.act", "nn.Softmax").split("(")[0].split(".")[-1]
         return self.emit(text, [x], self.shapes[x], MAYBE, tag=f"head.{kind}")

@@ -221,6 +221,7 @@ ACTIVATIONS = [
         "(x + 0).__ipow__(2)", "(x + 0).pow_(2)", "x.float_power(2)")],
     Case("pow", "a computed exponent", "x ** y", (MAP, MAP)),
     Case("hardshrink", "x.hardshrink", "x.hardshrink(0.25)"),
+    Case("abs", "absolute_", "(x + 0).absolute_()"),
     *[Case("Dropout", code, code) for code in (
         "nn.Dropout(0.5)", "nn.Dropout2d(0.5)", "nn.AlphaDropout(0.5)",
         "nn.FeatureAlphaDropout(0.5)", "F.dropout(x, training=self.training)",
