@@ -136,7 +136,7 @@ KINDS: dict[int, tuple[str, list[str]]] = {
         "runtime/test_csim.py::test_an_interrupt_leaves_the_runtime_usable"]),
     30: ("missing and old tools", [
         "overlay/test_preflight.py::test_everything_that_is_missing_is_listed_at_once",
-        "overlay/test_preflight.py::test_targets_that_compile_rtl_ask_for_clang_before_they_start",
+        "overlay/test_preflight.py::test_targets_that_compile_rtl_ask_for_llvm_before_they_start",
         "overlay/test_bitstream.py::test_releases_with_the_date_overflow_are_named",
         "overlay/test_bitstream.py::test_without_tools_it_ends_quickly_and_lists_all_that_is_missing",
         "sim/test_build.py::test_old_compilers_are_named"]),
