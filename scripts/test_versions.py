@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "versions"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 # The lower bounds of pyproject.toml; a newer Python has wheels of newer versions only.
-OLDEST = {"torch": "2.2.0", "numpy": "1.26.0"}
+OLDEST = {"torch": "2.5.0", "numpy": "1.26.0"}
 OLDEST_OF_PYTHON = {"3.13": {"torch": "2.5.0", "numpy": "2.1.0"}}
 TORCH_NEEDS = ("filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec",
                "setuptools")

@@ -152,6 +152,7 @@ def differences(library, seeds: range) -> int:
     return found
 
 
+@pytest.mark.long
 def test_one_wrong_bit_in_the_rtl_is_noticed(rtl, rtl_path, tmp_path):
     """The comparisons of this folder can fail: a word behind the wrap of a queue loses a bit."""
     import build_rtl
