@@ -33,8 +33,11 @@ def results(request):
 
 
 def test_every_implementation_agrees_on_every_word(results):
-    wrong = [f"seed {r.seed}: {r.failure}" for r in results if r.failure]
+    wrong = [f"seed {r.seed}: {r.failure}" for r in results if r.failure and not r.refused]
+    refused = [f"seed {r.seed}: {r.failure}" for r in results if r.refused]
     assert not wrong, "\n".join(wrong)
+    # tiny has no room for some; the message that says so has tests of its own
+    assert len(refused) <= max(1, len(results) // 100), "\n".join(refused)
 
 
 def test_at_least_half_of_the_networks_are_graphs(results):
