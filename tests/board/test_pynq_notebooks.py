@@ -97,9 +97,9 @@ def test_pynq_get_notebooks_delivers_them(tmp_path):
         check=True, capture_output=True, timeout=120,
     )
     # pynq's command demands all dependencies of a wheel; torch is one on 64-bit processors
-    metadata = installed / "torch-2.2.0.dist-info" / "METADATA"
+    metadata = installed / "torch-2.5.0.dist-info" / "METADATA"
     metadata.parent.mkdir()
-    metadata.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.2.0\n")
+    metadata.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.5.0\n")
     done = subprocess.run(
         [sys.executable, "-c",
          "import sys; sys.argv[0] = 'get-notebooks'\n"

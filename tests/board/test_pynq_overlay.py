@@ -133,7 +133,7 @@ def test_another_target_is_refused_by_the_registers(model_board, overlay_files):
 
 
 def test_another_isa_version_is_refused(model_board, overlay_files):
-    model_board().machine.isa_version = 2
+    model_board().machine.isa_version = 9
     assert "has ISA version 2" in refusal(overlay_files, TargetMismatchError)
 
 
