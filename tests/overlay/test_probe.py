@@ -66,7 +66,7 @@ def test_a_vivado_that_does_not_answer_is_said_with_its_reason(tmp_path, monkeyp
     (finding,) = probe(load_board("kv260"), broken, tmp_path)
     assert not finding.ok and "ERROR: no display" in finding.found
     assert str(tmp_path / "probe.log") in finding.advice
-    silent = preflight.Tool(["true"], (2023, 2), "v2023.2")
+    silent = preflight.Tool(["sh", "-c", ""], (2023, 2), "v2023.2")
     (finding,) = probe(load_board("kv260"), silent, tmp_path)
     assert not finding.ok and "the log is empty" in finding.found
     (finding,) = probe(load_board("kv260"), preflight.Tool(["/nowhere"], None, ""), tmp_path)

@@ -50,8 +50,9 @@ def test_xargs_is_made_only_where_there_is_none(tmp_path, monkeypatch):
     assert not (there / "xargs").exists()
     monkeypatch.setattr(find_verilator.shutil, "which", lambda name: None)
     folder = find_verilator.write_launchers(tmp_path, tmp_path / "not there")
+    echo = ["sh", "-c", 'echo "$0" "$@"', "-a"]
     done = subprocess.run(
-        [folder / "xargs", "echo", "-a"], input="b.o c.o\nd.o\n", capture_output=True, text=True
+        [folder / "xargs", *echo], input="b.o c.o\nd.o\n", capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (0, "-a b.o c.o d.o\n")
 
